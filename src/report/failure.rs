@@ -1,0 +1,18 @@
+//! Outputs of a run that ended with an error.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::GuardError;
+use crate::spec::Step;
+
+/// What every failed run puts out, beside whatever its step had to say before it failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailureOutputs {
+    /// The step, where the spec could be read that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+    /// What went wrong.
+    pub error: GuardError,
+}

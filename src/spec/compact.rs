@@ -1,0 +1,67 @@
+//! The spec of the compact step.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Step;
+use super::tuning::{CompactionTuning, IndexTuning, PruneTuning};
+
+/// Compact: index merge, compaction, index catch-up, checks, prune.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompactSpec {
+    /// Version of the spec format.
+    #[schemars(range(min = 1, max = 1))]
+    pub spec_version: u32,
+    /// The step, `compact`.
+    pub step: Step,
+    /// Where the database is: a local path, or `file://`, `s3://`, `gs://`, `az://`.
+    #[schemars(length(min = 1, max = 4096))]
+    pub db_uri: String,
+    /// Name of the table in the database.
+    #[schemars(length(min = 1, max = 255))]
+    pub table_name: String,
+    /// Options of the object store, as LanceDB names them.
+    #[serde(default)]
+    pub storage_options: BTreeMap<String, String>,
+    /// The execution that asks; stored with every version that the step commits.
+    #[serde(default = "super::manual")]
+    #[schemars(length(min = 1, max = 512))]
+    pub execution_id: String,
+    /// The time from which the retention counts back (RFC 3339); the real clock if absent.
+    #[serde(default)]
+    pub evaluated_at: Option<DateTime<Utc>>,
+    /// Rows that a fragment should have.
+    #[serde(default = "super::tuning::default_target_rows")]
+    #[schemars(range(min = 1000, max = 1_000_000_000))]
+    pub target_rows_per_fragment: u64,
+    /// For how many hours a superseded version stays readable. The floor is one hour.
+    #[serde(default = "super::AuditSpec::default_retention_hours")]
+    #[schemars(range(min = 0, max = 876_000))]
+    pub stale_version_retention_hours: f64,
+    /// Plan everything and change nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// How often a lost race against another writer is planned again.
+    #[serde(default = "CompactSpec::default_conflict_retries")]
+    #[schemars(range(min = 0, max = 100))]
+    pub conflict_retries: u32,
+    /// How compaction works.
+    #[serde(default)]
+    pub compaction: CompactionTuning,
+    /// What is done to indices.
+    #[serde(default)]
+    pub indices: IndexTuning,
+    /// How old versions are deleted.
+    #[serde(default)]
+    pub prune: PruneTuning,
+}
+
+impl CompactSpec {
+    const fn default_conflict_retries() -> u32 {
+        5
+    }
+}

@@ -1,0 +1,207 @@
+//! What an error of lance, lancedb or the store means to an operator.
+//!
+//! Engine texts are for developers: they carry source positions, request ids and whole XML
+//! bodies. The kind decides what a flow does; the text is tidied and shortened.
+
+use std::error::Error as StdError;
+
+use crate::error::{ErrorKind, GuardError};
+
+/// Characters of an engine text that are kept.
+const TEXT_LENGTH: usize = 400;
+
+/// An error of lance while doing something.
+pub fn of_lance(error: &lance::Error, doing: &str) -> GuardError {
+    let kind = kind_of_lance(error);
+    finish(kind, doing, &error.to_string())
+}
+
+/// An error of lance while reading one version of the history.
+pub fn of_version(error: &lance::Error, version: u64) -> GuardError {
+    if matches!(
+        error,
+        lance::Error::DatasetNotFound { .. } | lance::Error::NotFound { .. }
+    ) {
+        return GuardError::new(
+            ErrorKind::VersionNotFound,
+            format!("version {version} of the table does not exist any more"),
+        )
+        .hint("It was pruned meanwhile; run the flow again from the audit.")
+        .with("version", version);
+    }
+    of_lance(error, &format!("reading version {version}"))
+}
+
+/// An error of lancedb while doing something.
+pub fn of_lancedb(error: &lancedb::Error, doing: &str) -> GuardError {
+    match error {
+        lancedb::Error::Lance { source } => of_lance(source, doing),
+        other => {
+            let kind = match other {
+                lancedb::Error::TableNotFound { .. } => ErrorKind::TableNotFound,
+                lancedb::Error::InvalidTableName { .. } => ErrorKind::SpecInvalid,
+                _ => kind_of_chain(other).unwrap_or(ErrorKind::Internal),
+            };
+            finish(kind, doing, &other.to_string())
+        }
+    }
+}
+
+fn kind_of_lance(error: &lance::Error) -> ErrorKind {
+    use lance::Error as E;
+    match error {
+        E::RetryableCommitConflict { .. }
+        | E::CommitConflict { .. }
+        | E::IncompatibleTransaction { .. }
+        | E::TooMuchWriteContention { .. } => ErrorKind::CommitConflict,
+        E::DatasetNotFound { .. } => ErrorKind::TableNotFound,
+        E::CorruptFile { .. } => kind_of_chain(error).unwrap_or(ErrorKind::TableDamaged),
+        E::NotFound { .. } => ErrorKind::TableDamaged,
+        E::NotSupported { .. } => {
+            kind_of_text(&error.to_string()).unwrap_or(ErrorKind::TableTooNew)
+        }
+        _ => kind_of_chain(error)
+            .or_else(|| kind_of_text(&error.to_string()))
+            .unwrap_or(ErrorKind::Internal),
+    }
+}
+
+/// What the store itself said, somewhere down the chain of causes.
+fn kind_of_chain(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(store) = error.downcast_ref::<object_store::Error>() {
+            return Some(match store {
+                object_store::Error::PermissionDenied { .. }
+                | object_store::Error::Unauthenticated { .. } => ErrorKind::StorageDenied,
+                object_store::Error::NotFound { .. } => ErrorKind::TableDamaged,
+                other => kind_of_text(&other.to_string()).unwrap_or(ErrorKind::StorageUnreachable),
+            });
+        }
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            match io.kind() {
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                    return Some(ErrorKind::StorageDenied);
+                }
+                std::io::ErrorKind::NotFound => return Some(ErrorKind::TableDamaged),
+                _ => {}
+            }
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// Some faults are told apart by nothing but their text.
+fn kind_of_text(text: &str) -> Option<ErrorKind> {
+    let text = text.to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if has(&["multiple manifest naming schemes"]) {
+        Some(ErrorKind::ManifestSchemeMixed)
+    } else if has(&["nosuchbucket", "containernotfound", "bucket does not exist"]) {
+        Some(ErrorKind::DatabaseNotFound)
+    } else if has(&[
+        "accessdenied",
+        "access denied",
+        "permission denied",
+        "signaturedoesnotmatch",
+        "authenticationfailed",
+        "invalidaccesskeyid",
+        "unauthorized",
+        "403 forbidden",
+        "read-only file system",
+    ]) {
+        Some(ErrorKind::StorageDenied)
+    } else if has(&[
+        "error sending request",
+        "connection refused",
+        "dns error",
+        "timed out",
+        "timeout",
+        "service unavailable",
+    ]) {
+        Some(ErrorKind::StorageUnreachable)
+    } else {
+        None
+    }
+}
+
+fn finish(kind: ErrorKind, doing: &str, text: &str) -> GuardError {
+    let error = GuardError::new(kind, format!("{doing}: {}", tidy(text)));
+    match kind {
+        ErrorKind::StorageDenied => error.hint(
+            "Check the credentials in storage_options or the environment, and that they allow reading, writing, listing and deleting.",
+        ),
+        ErrorKind::StorageUnreachable => {
+            error.hint("Check the endpoint, the region and the network; running again is safe.")
+        }
+        ErrorKind::ManifestSchemeMixed => error.hint(
+            "The _versions folder holds manifests of two naming schemes, as after copying files by hand. Nothing was changed. Restore the folder from a backup, or remove the manifest that does not belong.",
+        ),
+        ErrorKind::TableTooNew => error.hint(
+            "The table was written by a newer release of Lance than this build knows. Nothing was changed. Use a newer release of this tool.",
+        ),
+        ErrorKind::TableDamaged => error.hint(
+            "A file that the table refers to is missing or cannot be read. Nothing is pruned from a damaged table. Restore the file, or an older version of the table.",
+        ),
+        ErrorKind::CommitConflict => {
+            error.hint("Another writer committed first; running again plans on the new version.")
+        }
+        _ => error,
+    }
+}
+
+/// An engine text on one line, without source positions, shortened.
+fn tidy(text: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        // A source position, such as `/…/dataset/cleanup.rs:733:51`.
+        if word.contains(".rs:") {
+            continue;
+        }
+        kept.push(word);
+    }
+    let mut line = kept.join(" ");
+    while line.ends_with([',', ':', ' ']) {
+        line.pop();
+    }
+    if line.chars().count() > TEXT_LENGTH {
+        line = line.chars().take(TEXT_LENGTH).collect::<String>() + "…";
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_positions_and_line_breaks_go() {
+        assert_eq!(
+            tidy("Not found: x/y.lance,\n /root/.cargo/registry/lance/src/io.rs:12:5"),
+            "Not found: x/y.lance"
+        );
+    }
+
+    #[test]
+    fn faults_that_only_their_text_tells_apart() {
+        for (text, kind) in [
+            (
+                "Found multiple manifest naming schemes in directory",
+                ErrorKind::ManifestSchemeMixed,
+            ),
+            ("<Code>NoSuchBucket</Code>", ErrorKind::DatabaseNotFound),
+            (
+                "<Code>SignatureDoesNotMatch</Code>",
+                ErrorKind::StorageDenied,
+            ),
+            (
+                "error sending request for url",
+                ErrorKind::StorageUnreachable,
+            ),
+        ] {
+            assert_eq!(kind_of_text(text), Some(kind), "{text}");
+        }
+        assert_eq!(kind_of_text("something else"), None);
+    }
+}

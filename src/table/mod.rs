@@ -1,0 +1,96 @@
+//! The table: the only module that names lance or lancedb types.
+//!
+//! - [`open`]: finds and opens a table without creating anything.
+//! - [`fault`]: what an error of lance, lancedb or the store means to an operator.
+
+pub mod fault;
+pub mod open;
+
+use std::sync::Arc;
+
+use lance::Dataset;
+use lance_io::object_store::WrappingObjectStore;
+
+use crate::error::Result;
+use crate::report::table::TableId;
+use crate::spec::{Location, TableName};
+
+/// An open table at one version.
+#[derive(Clone)]
+pub struct Table {
+    id: TableId,
+    dataset: Dataset,
+    lancedb: lancedb::Table,
+}
+
+impl std::fmt::Debug for Table {
+    // Not derived: a dataset's own text holds the storage options, secrets included.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("id", &self.id)
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a table is opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Wraps the object store, for tests that count requests or let them fail.
+    pub store_wrapper: Option<Arc<dyn WrappingObjectStore>>,
+}
+
+impl Table {
+    /// Which table this is.
+    #[must_use]
+    pub fn id(&self) -> &TableId {
+        &self.id
+    }
+
+    /// The version that is read.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.dataset.version_id()
+    }
+
+    /// Moves on to the newest version.
+    ///
+    /// # Errors
+    /// Where the store does not answer or the newest manifest cannot be read.
+    pub async fn refresh(&mut self) -> Result<()> {
+        self.dataset
+            .checkout_latest()
+            .await
+            .map_err(|e| fault::of_lance(&e, "reading the newest version"))
+    }
+
+    /// The table as it was at a version.
+    ///
+    /// # Errors
+    /// `version_not_found` where that version does not exist any more.
+    pub async fn at(&self, version: u64) -> Result<Self> {
+        if version == self.version() {
+            return Ok(self.clone());
+        }
+        let dataset = self
+            .dataset
+            .checkout_version(version)
+            .await
+            .map_err(|e| fault::of_version(&e, version))?;
+        Ok(Self {
+            dataset,
+            ..self.clone()
+        })
+    }
+}
+
+/// The key and the printable names of a table.
+#[must_use]
+pub fn table_id(location: &Location, name: &TableName) -> TableId {
+    let db_uri = location.printable();
+    TableId {
+        key: format!("{}/{}", db_uri.trim_end_matches('/'), name.as_str()),
+        table_name: name.as_str().to_owned(),
+        db_uri,
+    }
+}

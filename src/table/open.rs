@@ -1,0 +1,137 @@
+//! Finds and opens a table without creating anything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lance::dataset::ReadParams;
+use lance_io::object_store::ObjectStoreParams;
+
+use super::{OpenOptions, Table, fault, table_id};
+use crate::error::{ErrorKind, GuardError, Result};
+use crate::spec::{Location, TableName};
+
+/// How long opening may take. Object stores that accept a connection and never answer would
+/// otherwise hold a run for many minutes, whatever their own time-outs say.
+const OPEN_DEADLINE: Duration = Duration::from_secs(120);
+
+/// Names that are shown where a table is not found.
+const NEAREST_NAMES: usize = 3;
+
+impl Table {
+    /// Opens a table at its newest version.
+    ///
+    /// # Errors
+    /// `database_not_found`, `table_not_found`, `storage_*`, `manifest_scheme_mixed`,
+    /// `table_too_new` or `table_damaged`.
+    pub async fn open(
+        location: &Location,
+        name: &TableName,
+        storage_options: &BTreeMap<String, String>,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        // lancedb creates a local folder that does not exist, and a typing error in a path
+        // would look like a database without tables.
+        if let Location::Local(path) = location
+            && !path.is_dir()
+        {
+            return Err(GuardError::new(
+                ErrorKind::DatabaseNotFound,
+                format!("there is no database folder {}", path.display()),
+            )
+            .hint("Check db_uri; in a container, check that the volume is mounted at this path."));
+        }
+        let opening = open(location, name, storage_options, options);
+        tokio::time::timeout(OPEN_DEADLINE, opening)
+            .await
+            .unwrap_or_else(|_| {
+                Err(GuardError::new(
+                    ErrorKind::StorageUnreachable,
+                    format!(
+                        "{} did not answer within {} s",
+                        location.printable(),
+                        OPEN_DEADLINE.as_secs()
+                    ),
+                ))
+            })
+    }
+}
+
+async fn open(
+    location: &Location,
+    name: &TableName,
+    storage_options: &BTreeMap<String, String>,
+    options: &OpenOptions,
+) -> Result<Table> {
+    let doing = "opening the database";
+    let connection = lancedb::connect(&location.to_open())
+        .storage_options(storage_options.clone())
+        .execute()
+        .await
+        .map_err(|e| fault::of_lancedb(&e, doing))?;
+    let mut opening = connection.open_table(name.as_str());
+    if let Some(wrapper) = &options.store_wrapper {
+        opening = opening.lance_read_params(ReadParams {
+            store_options: Some(ObjectStoreParams {
+                object_store_wrapper: Some(wrapper.clone()),
+                ..ObjectStoreParams::default()
+            }),
+            ..ReadParams::default()
+        });
+    }
+    let lancedb = match opening.execute().await {
+        Ok(table) => table,
+        Err(lancedb::Error::TableNotFound { .. }) => {
+            return Err(not_found(&connection, location, name).await);
+        }
+        Err(error) => return Err(fault::of_lancedb(&error, "opening the table")),
+    };
+    let wrapper = lancedb.dataset().ok_or_else(|| {
+        GuardError::new(
+            ErrorKind::ManagedDatabase,
+            "the table is not stored in Lance files that this tool can reach",
+        )
+    })?;
+    let dataset = wrapper
+        .get()
+        .await
+        .map_err(|e| fault::of_lancedb(&e, "opening the table"))?;
+    Ok(Table {
+        id: table_id(location, name),
+        dataset: dataset.as_ref().clone(),
+        lancedb,
+    })
+}
+
+/// The error for a missing table, with the nearest names that exist.
+async fn not_found(
+    connection: &lancedb::Connection,
+    location: &Location,
+    name: &TableName,
+) -> GuardError {
+    let mut names = match connection.table_names().execute().await {
+        Ok(names) => names,
+        Err(error) => return fault::of_lancedb(&error, "listing the tables"),
+    };
+    let count = names.len();
+    names.sort_by_cached_key(|other| {
+        (
+            strsim::damerau_levenshtein(name.as_str(), other),
+            other.clone(),
+        )
+    });
+    names.truncate(NEAREST_NAMES);
+    let error = GuardError::new(
+        ErrorKind::TableNotFound,
+        format!(
+            "the database {} has no table {}",
+            location.printable(),
+            name.as_str()
+        ),
+    )
+    .with("tables_in_database", count);
+    if names.is_empty() {
+        error.hint("The database holds no tables at all; check db_uri.")
+    } else {
+        error.hint(format!("Nearest names: {}.", names.join(", ")))
+    }
+}
