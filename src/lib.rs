@@ -16,4 +16,5 @@ pub mod exit;
 pub mod redact;
 pub mod report;
 pub mod spec;
+pub mod state;
 pub mod table;
