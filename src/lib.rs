@@ -10,6 +10,7 @@
 //!             -> emit/     Kestra lines, text for people, JSON
 //! ```
 
+pub mod audit;
 pub mod clock;
 pub mod error;
 pub mod exit;

@@ -2,9 +2,27 @@
 //!
 //! - [`open`]: finds and opens a table without creating anything.
 //! - [`fault`]: what an error of lance, lancedb or the store means to an operator.
+//! - [`fragments`], [`versions`], [`refs`], [`indices`], [`files`], [`format`]: its facts.
+//! - [`snapshot`]: all facts that a decision rests on.
+//! - [`counts`], [`history`]: what tells two versions apart.
+//! - [`planning`], [`grouping`]: what a compact step would do.
+//! - [`rewrite`], [`indices`], [`prune`]: what it does.
 
+pub mod counts;
 pub mod fault;
+pub mod files;
+pub mod format;
+pub mod fragments;
+pub mod grouping;
+pub mod history;
+pub mod indices;
 pub mod open;
+pub mod planning;
+pub mod prune;
+pub mod refs;
+pub mod rewrite;
+pub mod snapshot;
+pub mod versions;
 
 use std::sync::Arc;
 
