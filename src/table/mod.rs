@@ -1,10 +1,19 @@
 //! The table: the only module that names lance or lancedb types.
 //!
+//! - [`counts`], [`history`], [`coverage`]: what manifests say of one version, of the commits
+//!   between two, and of the indices.
+//! - [`files`]: the files that a version refers to, and whether they are there.
+//! - [`search`]: searches with stored vectors.
 //! - [`open`]: finds and opens a table without creating anything.
 //! - [`fault`]: what an error of lance, lancedb or the store means to an operator.
 
+pub mod counts;
+pub mod coverage;
 pub mod fault;
+pub mod files;
+pub mod history;
 pub mod open;
+pub mod search;
 
 use std::sync::Arc;
 
