@@ -2,13 +2,15 @@
 //!
 //! - [`open`]: finds and opens a table without creating anything.
 //! - [`fault`]: what an error of lance, lancedb or the store means to an operator.
-//! - [`fragments`], [`versions`], [`refs`], [`indices`], [`files`], [`format`]: its facts.
-//! - [`snapshot`]: all facts that a decision rests on.
+//! - [`fragments`], [`versions`], [`refs`], [`indices`], [`coverage`], [`files`], [`format`]: facts
+//!   about the version that is read; [`snapshot`] gathers what a decision rests on.
 //! - [`counts`], [`history`]: what tells two versions apart.
 //! - [`planning`], [`grouping`]: what a compact step would do.
 //! - [`rewrite`], [`indices`], [`prune`]: what it does.
+//! - [`search`]: searches with stored vectors.
 
 pub mod counts;
+pub mod coverage;
 pub mod fault;
 pub mod files;
 pub mod format;
@@ -21,6 +23,7 @@ pub mod planning;
 pub mod prune;
 pub mod refs;
 pub mod rewrite;
+pub mod search;
 pub mod snapshot;
 pub mod versions;
 
