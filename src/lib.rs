@@ -12,6 +12,7 @@
 
 pub mod audit;
 pub mod clock;
+pub mod compact;
 pub mod error;
 pub mod exit;
 pub mod redact;
@@ -19,3 +20,4 @@ pub mod report;
 pub mod spec;
 pub mod state;
 pub mod table;
+pub mod verify;

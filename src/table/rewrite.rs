@@ -7,21 +7,33 @@ use futures::{StreamExt, TryStreamExt, stream};
 use lance::dataset::index::DatasetIndexRemapperOptions;
 use lance::dataset::optimize::{CompactionTask, commit_compaction};
 
+use lance_table::format::Fragment;
+
+use super::grouping::fragments_after;
 use super::planning::RewriteOptions;
 use super::{Table, fault};
 use crate::error::Result;
 
-/// What one compaction did.
+/// What one compaction comes to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rewritten {
+pub struct Rewrite {
     /// Tasks.
     pub tasks: u64,
-    /// Fragments that were replaced.
+    /// Fragments that are replaced.
     pub fragments_removed: u64,
     /// Fragments that replace them.
     pub fragments_added: u64,
-    /// Deleted rows that went.
+    /// Deleted rows that go.
     pub tombstones_cleared: u64,
+}
+
+/// What a compaction planned, and what it did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rewritten {
+    /// What was planned on the version that was read.
+    pub planned: Rewrite,
+    /// What was done.
+    pub actual: Rewrite,
 }
 
 impl Table {
@@ -42,8 +54,11 @@ impl Table {
             return Ok(Rewritten::default());
         }
         let mut done = Rewritten {
-            tasks: tasks.len() as u64,
-            ..Rewritten::default()
+            planned: planned(&tasks, options.target_rows),
+            actual: Rewrite {
+                tasks: tasks.len() as u64,
+                ..Rewrite::default()
+            },
         };
         let dataset = &self.dataset;
         let results: Vec<_> = stream::iter(&tasks)
@@ -52,13 +67,10 @@ impl Table {
             .try_collect()
             .await
             .map_err(|e| fault::of_lance(&e, "rewriting fragments"))?;
-        for result in &results {
-            done.tombstones_cleared += result
-                .original_fragments
-                .iter()
-                .filter_map(|f| f.deletion_file.as_ref()?.num_deleted_rows)
-                .sum::<usize>() as u64;
-        }
+        done.actual.tombstones_cleared = results
+            .iter()
+            .map(|result| deleted_rows(&result.original_fragments))
+            .sum();
         let mut commit_options = plan.options().clone();
         commit_options.transaction_properties = Some(Arc::new(properties.clone()));
         let metrics = commit_compaction(
@@ -69,8 +81,33 @@ impl Table {
         )
         .await
         .map_err(|e| fault::of_lance(&e, "committing the compaction"))?;
-        done.fragments_removed = metrics.fragments_removed as u64;
-        done.fragments_added = metrics.fragments_added as u64;
+        done.actual.fragments_removed = metrics.fragments_removed as u64;
+        done.actual.fragments_added = metrics.fragments_added as u64;
         Ok(done)
     }
+}
+
+/// What some tasks come to, by lance's rule for the fragments that a task leaves.
+fn planned(tasks: &[CompactionTask], target_rows: u64) -> Rewrite {
+    let mut work = Rewrite {
+        tasks: tasks.len() as u64,
+        ..Rewrite::default()
+    };
+    for task in tasks {
+        let fragments = &task.task.fragments;
+        let physical: usize = fragments.iter().filter_map(|f| f.physical_rows).sum();
+        let deleted = deleted_rows(fragments);
+        work.fragments_removed += fragments.len() as u64;
+        work.fragments_added +=
+            fragments_after((physical as u64).saturating_sub(deleted), target_rows);
+        work.tombstones_cleared += deleted;
+    }
+    work
+}
+
+fn deleted_rows(fragments: &[Fragment]) -> u64 {
+    fragments
+        .iter()
+        .filter_map(|f| f.deletion_file.as_ref()?.num_deleted_rows)
+        .sum::<usize>() as u64
 }
