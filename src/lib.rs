@@ -18,3 +18,4 @@ pub mod report;
 pub mod spec;
 pub mod state;
 pub mod table;
+pub mod verify;
