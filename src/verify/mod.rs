@@ -1,0 +1,255 @@
+//! Verify: was the compaction right, and is the table healthy now? Changes nothing.
+//!
+//! The checks, one file each, in the order in which they are put out:
+//! - [`schema`], [`rows`], [`fragments`], [`tombstones`]: the version before compaction against
+//!   the one after, by time travel, other writers' commits accounted for ([`compared`]);
+//! - [`files`], [`indices_present`], [`indices_covering`], [`canary`]: the current version.
+//!
+//! A check that cannot be applied is skipped with the reason, and does not stand against the
+//! verification. A check that the engine cannot carry out, because it cannot read what the check
+//! needs, fails. Only a store that does not answer or denies access ends the step with an error.
+
+mod canary;
+mod compared;
+mod files;
+mod fragments;
+mod indices_covering;
+mod indices_present;
+mod rows;
+mod schema;
+mod tombstones;
+
+use compared::{Compared, Span};
+
+use crate::clock::Clock;
+use crate::error::{ErrorKind, GuardError, Result};
+use crate::report::baseline::{Baseline, VersionCounts};
+use crate::report::percent;
+use crate::report::state::TableState;
+use crate::report::verify::{AuditRecord, CheckId, CheckRow, CheckStatus, VerifyOutputs};
+use crate::spec::{Step, VerifySpec};
+use crate::state::{self, ReadState};
+use crate::table::Table;
+
+/// Failed checks that the summary tells of.
+const FAILURES_TOLD: usize = 3;
+
+/// Verifies the version that `table` reads.
+///
+/// # Errors
+/// Where the store does not answer or denies access, or where a manifest cannot be read. A
+/// verification that fails is an answer, not an error.
+pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<VerifyOutputs> {
+    let baseline = spec.baseline.as_ref();
+    let now = table.view().await?;
+    let compared = compared::read(baseline, table, &now).await?;
+    let mut checks = vec![
+        schema::check(&compared),
+        rows::check(&compared, baseline),
+        fragments::check(&compared, baseline, spec.pre_fragments, now.counts),
+        tombstones::check(&compared, baseline, spec.pre_tombstones, now.counts),
+        files::check(table).await?,
+        indices_present::check(&compared, baseline, table).await?,
+    ];
+    let indices = match table.index_coverage().await {
+        Ok(indices) => {
+            checks.extend(indices_covering::check(&compared, &now, &indices));
+            indices
+        }
+        Err(error) => {
+            let expected = "every index covers every fragment with rows";
+            checks.push(failed_by(CheckId::IndicesCovering, expected, error)?);
+            Vec::new()
+        }
+    };
+    let canary = canary::check(table, &spec.canary, now.counts.rows, &indices).await?;
+    checks.extend(canary.rows);
+
+    let verification_passed = checks.iter().all(|row| row.passed);
+    let state = state::read(&spec.previous_state, &table.id().key);
+    let mut warnings: Vec<String> = state.warning.iter().cloned().collect();
+    if let Compared::Versions(span) = &compared
+        && span.after_gone
+    {
+        warnings.push(format!(
+            "the version after compaction was pruned; version {} was compared instead",
+            now.counts.version
+        ));
+    }
+    let state_reset = state.reset;
+    let resets = verification_passed && baseline.is_none_or(Baseline::changed_the_table);
+    let new_state_snapshot = if resets {
+        let entry = renewed(&state, spec, table, now.counts, clock).await?;
+        state::merge(state, &table.id().key, &entry)
+    } else {
+        state::keep(state, &table.id().key)
+    };
+    let mut failed_checks: Vec<CheckId> = checks
+        .iter()
+        .filter(|row| !row.passed)
+        .map(|row| row.check)
+        .collect();
+    failed_checks.dedup();
+    let concurrent_commits = compared.concurrent_commits();
+    Ok(VerifyOutputs {
+        step: Step::Verify,
+        table: table.id().clone(),
+        verification_passed,
+        summary: summary(table, &checks, concurrent_commits.len(), now.counts),
+        post_fragment_count: now.counts.fragments,
+        post_tombstone_count: now.counts.tombstones,
+        canary_latency_ms: canary.latency_ms,
+        checks,
+        concurrent_commits,
+        audit_record: AuditRecord {
+            table: table.id().clone(),
+            verified_at: clock.evaluated_at,
+            execution_id: spec.execution_id.clone(),
+            verification_passed,
+            version: now.counts.version,
+            pre_fragments: spec.pre_fragments.or(baseline.map(|b| b.before.fragments)),
+            post_fragments: now.counts.fragments,
+            pre_tombstones: spec
+                .pre_tombstones
+                .or(baseline.map(|b| b.before.tombstones)),
+            post_tombstones: now.counts.tombstones,
+            failed_checks,
+        },
+        new_state_snapshot,
+        state_reset,
+        warnings,
+    })
+}
+
+impl Baseline {
+    /// Whether the step that it tells of committed anything: a dry run did not.
+    fn changed_the_table(&self) -> bool {
+        self.before.version != self.after.version
+    }
+}
+
+/// A check that the engine could not carry out: it fails, unless the store is to blame.
+fn failed_by(check: CheckId, expected: impl Into<String>, error: GuardError) -> Result<CheckRow> {
+    match error.kind {
+        ErrorKind::StorageDenied | ErrorKind::StorageUnreachable => Err(error),
+        _ => Ok(CheckRow::judged(check, expected, error.message, false)),
+    }
+}
+
+/// Counts of the baseline that are not those of the manifests: whatever is concluded from such a
+/// baseline is worth nothing.
+fn lies(
+    span: &Span,
+    baseline: &Baseline,
+    what: &str,
+    count: impl Fn(&VersionCounts) -> u64,
+) -> Vec<String> {
+    let mut pairs = vec![(&baseline.before, &span.before.counts)];
+    if !span.after_gone {
+        pairs.push((&baseline.after, &span.after.counts));
+    }
+    pairs
+        .into_iter()
+        .filter(|(said, is)| count(said) != count(is))
+        .map(|(said, is)| {
+            format!(
+                "the baseline says {} {what} in version {}, which has {}",
+                count(said),
+                said.version,
+                count(is)
+            )
+        })
+        .collect()
+}
+
+/// The entry after a verified compaction: the counter starts again, the counts are those of now.
+/// What only an audit sees, its history and its execution, stays.
+async fn renewed(
+    state: &ReadState,
+    spec: &VerifySpec,
+    table: &Table,
+    now: VersionCounts,
+    clock: &Clock,
+) -> Result<TableState> {
+    let old = state.entry.clone();
+    Ok(TableState {
+        fragment_count: now.fragments,
+        active_rows: now.rows,
+        tombstone_count: now.tombstones,
+        tombstone_pct: percent(now.tombstones, now.rows.saturating_add(now.tombstones)),
+        version_count: table.count_versions().await?,
+        current_version: now.version,
+        consecutive_bloated_runs: 0,
+        index_names: table.index_names().await?,
+        last_compacted_at: Some(clock.evaluated_at),
+        last_evaluated_at: old
+            .as_ref()
+            .map_or(clock.evaluated_at, |old| old.last_evaluated_at),
+        last_execution_id: old.as_ref().map_or_else(
+            || spec.execution_id.clone(),
+            |old| old.last_execution_id.clone(),
+        ),
+        history: old.map(|old| old.history).unwrap_or_default(),
+    })
+}
+
+fn summary(table: &Table, checks: &[CheckRow], concurrent: usize, now: VersionCounts) -> String {
+    let count = |status| checks.iter().filter(|row| row.status == status).count();
+    let failed: Vec<&CheckRow> = checks.iter().filter(|row| !row.passed).collect();
+    let head = format!("Version {} of {}", now.version, table.id().table_name);
+    let mut text = if failed.is_empty() {
+        format!(
+            "{head} is verified: {} checks hold",
+            count(CheckStatus::Passed)
+        )
+    } else {
+        format!(
+            "{head} is NOT verified: {} of {} checks failed",
+            failed.len(),
+            checks.len()
+        )
+    };
+    let skipped = count(CheckStatus::Skipped);
+    if skipped > 0 {
+        text.push_str(&format!(", {skipped} could not be applied"));
+    }
+    text.push_str(&format!(
+        ". It has {} rows in {} fragments and {} deleted rows.",
+        now.rows, now.fragments, now.tombstones
+    ));
+    if concurrent > 0 {
+        text.push_str(&format!(
+            " {concurrent} commits of other writers came in between and were accounted for."
+        ));
+    }
+    for row in failed.iter().take(FAILURES_TOLD) {
+        let subject = row
+            .subject
+            .as_ref()
+            .map_or(String::new(), |subject| format!(" of {subject}"));
+        text.push_str(&format!(
+            " {}{subject}: expected {}, found {}.",
+            name(row.check),
+            row.expected,
+            row.found
+        ));
+    }
+    if failed.len() > FAILURES_TOLD {
+        text.push_str(&format!(" And {} more.", failed.len() - FAILURES_TOLD));
+    }
+    text
+}
+
+/// A check as its row spells it.
+const fn name(check: CheckId) -> &'static str {
+    match check {
+        CheckId::Schema => "schema",
+        CheckId::Rows => "rows",
+        CheckId::Fragments => "fragments",
+        CheckId::Tombstones => "tombstones",
+        CheckId::Files => "files",
+        CheckId::IndicesPresent => "indices_present",
+        CheckId::IndicesCovering => "indices_covering",
+        CheckId::Canary => "canary",
+    }
+}

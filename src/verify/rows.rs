@@ -1,0 +1,70 @@
+//! `rows`: the live rows after compaction are the live rows before, but for other writers'
+//! commits.
+//!
+//! `rows(after) - sum of what foreign commits changed == rows(before)`. It also fails where the
+//! baseline's row counts are not those of the manifests, and where the baseline calls a commit
+//! its own that no compaction makes: a delete under that name would hide a loss.
+
+use super::compared::{Compared, Span, versions};
+use crate::report::baseline::Baseline;
+use crate::report::verify::{CheckId, CheckRow};
+
+pub fn check(compared: &Compared, baseline: Option<&Baseline>) -> CheckRow {
+    let (span, baseline) = match (compared, baseline) {
+        (Compared::Versions(span), Some(baseline)) => (span, baseline),
+        (Compared::OtherTable(reason), _) => {
+            return CheckRow::judged(
+                CheckId::Rows,
+                "the rows as before compaction",
+                reason,
+                false,
+            );
+        }
+        _ => {
+            let reason = compared.why_not().unwrap_or_default();
+            return CheckRow::skipped(CheckId::Rows, "the rows as before compaction", reason);
+        }
+    };
+    let before = span.before.counts;
+    let after = span.after.counts;
+    let others = span.foreign_sum(|change| change.rows);
+    let mut expected = format!("{} rows as in version {}", before.rows, before.version);
+    if others != 0 {
+        expected = format!(
+            "{} rows: {} as in version {}, and {others:+} by other writers",
+            i128::from(before.rows) + others,
+            before.rows,
+            before.version
+        );
+    }
+    let found = format!("{} rows in {}", after.rows, span.after_name());
+    let mut faults = lies(span, baseline);
+    faults.extend(span.not_own.iter().map(|commit| {
+        format!(
+            "version {} is called a commit of the compaction, but it is a {}",
+            commit.version, commit.operation
+        )
+    }));
+    if !faults.is_empty() {
+        let found = format!("{found}; {}", faults.join("; "));
+        return CheckRow::judged(CheckId::Rows, expected, found, false);
+    }
+    let same = i128::from(after.rows) - others == i128::from(before.rows);
+    let unexplained = span.unexplained();
+    if !same && !unexplained.is_empty() {
+        return CheckRow::skipped(
+            CheckId::Rows,
+            expected,
+            format!(
+                "{found}; what other writers did in {} cannot be told, because it or the version before was pruned",
+                versions(&unexplained)
+            ),
+        );
+    }
+    CheckRow::judged(CheckId::Rows, expected, found, same)
+}
+
+/// Row counts of the baseline that are not those of the manifests.
+fn lies(span: &Span, baseline: &Baseline) -> Vec<String> {
+    super::lies(span, baseline, "rows", |counts| counts.rows)
+}
