@@ -93,7 +93,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         }
     };
     let baseline = baseline(&run, &table, after, &compaction_stats, &mut error).await;
-    let checks = checks::before_prune(&baseline, &mut table, &mut error).await;
+    let checks = checks::before_prune(&run, &baseline, &mut table, &mut error).await;
     let cleanup_stats = prune::prune(&run, &table, &mut error).await;
 
     let table_changed = after.version != run.before.version

@@ -167,16 +167,22 @@ impl Table {
                 "_indices",
                 &segment.uuid.to_string(),
             );
-            let listed = segment.files.unwrap_or_default();
-            if listed.is_empty() && has_files(&segment.name) {
-                files.push(ReferencedFile {
-                    path: folder + "/",
-                    expected_size: None,
-                    kind: FileKind::Index,
-                    base_id: segment.base_id,
-                });
+            let Some(listed) = segment.files else {
+                // An index that was never trained, for want of rows, covers nothing and has
+                // no files.
+                let covers = segment
+                    .fragment_bitmap
+                    .is_none_or(|covered| !covered.is_empty());
+                if covers && has_files(&segment.name) {
+                    files.push(ReferencedFile {
+                        path: folder + "/",
+                        expected_size: None,
+                        kind: FileKind::Index,
+                        base_id: segment.base_id,
+                    });
+                }
                 continue;
-            }
+            };
             files.extend(listed.into_iter().map(|file| ReferencedFile {
                 path: format!("{folder}/{}", file.path),
                 expected_size: Some(file.size_bytes),

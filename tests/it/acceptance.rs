@@ -45,7 +45,18 @@ async fn one_row_appends_become_one_fragment_and_a_tag_survives_the_prune() {
     assert_eq!(prune.cleanup_stats.kept_refs.tags[0].name, "keep");
     assert!(prune.cleanup_stats.kept_refs.tags[0].holds_back);
     assert_eq!(files_in(&db.table_path().join("data")), 4);
-    assert_eq!(db.table().await.at(3).await.unwrap().counts().await.unwrap().rows, 3);
+    assert_eq!(
+        db.table()
+            .await
+            .at(3)
+            .await
+            .unwrap()
+            .counts()
+            .await
+            .unwrap()
+            .rows,
+        3
+    );
     let tagged = db.lancedb().await;
     tagged.checkout_tag("keep").await.unwrap();
     assert_eq!(tables::ids(&tagged).await.unwrap(), [0, 1, 2]);
@@ -81,7 +92,9 @@ async fn tombstones_are_counted_and_materialised_once() {
 async fn deleted_share(fragments: usize, percent: i64) -> Db {
     let db = Db::new().await;
     let table = db.create(100).await;
-    tables::append_times(&table, fragments - 1, 100).await.unwrap();
+    tables::append_times(&table, fragments - 1, 100)
+        .await
+        .unwrap();
     if percent > 0 {
         let predicate = format!("id % 100 < {percent}");
         tables::delete(&table, &predicate).await.unwrap();
@@ -94,7 +107,11 @@ async fn a_fragment_is_rewritten_on_its_own_strictly_above_the_threshold() {
     for (percent, version, tombstones) in [(10, 2, 10), (11, 4, 0), (0, 1, 0)] {
         let db = deleted_share(1, percent).await;
         let after = db.compact(json!({}), Utc::now()).await.baseline.after;
-        assert_eq!((after.version, after.tombstones), (version, tombstones), "{percent} %");
+        assert_eq!(
+            (after.version, after.tombstones),
+            (version, tombstones),
+            "{percent} %"
+        );
     }
     let db = deleted_share(1, 100).await;
     let after = db.compact(json!({}), Utc::now()).await;
@@ -113,7 +130,9 @@ async fn neighbours_are_merged_whatever_their_deletions() {
 async fn full_fragments_below_the_threshold_get_no_task_and_a_reason() {
     for percent in [5, 10] {
         let db = deleted_share(10, percent).await;
-        let audit = db.audit(json!({"target_rows_per_fragment": 100}), Utc::now()).await;
+        let audit = db
+            .audit(json!({"target_rows_per_fragment": 100}), Utc::now())
+            .await;
         assert_eq!(audit.plan.compaction.tasks, 0);
         assert_eq!(
             audit.plan.compaction.no_task_reason,
@@ -121,10 +140,14 @@ async fn full_fragments_below_the_threshold_get_no_task_and_a_reason() {
         );
     }
     let db = deleted_share(10, 11).await;
-    let audit = db.audit(json!({"target_rows_per_fragment": 100}), Utc::now()).await;
+    let audit = db
+        .audit(json!({"target_rows_per_fragment": 100}), Utc::now())
+        .await;
     assert_eq!(audit.plan.compaction.tasks, 5);
     assert_eq!(audit.plan.compaction.fragments_expected, 5);
-    let compact = db.compact(json!({"target_rows_per_fragment": 100}), Utc::now()).await;
+    let compact = db
+        .compact(json!({"target_rows_per_fragment": 100}), Utc::now())
+        .await;
     assert_eq!(compact.baseline.after.fragments, 5);
     assert_eq!(compact.baseline.fragments_expected, 5);
 }
@@ -303,8 +326,7 @@ async fn the_plan_of_the_audit_is_the_plan_of_lance() {
                 .await;
             let case = format!("{fragments} fragments, {percent} %, target {target}");
             assert_eq!(
-                compact.baseline.after.fragments,
-                audit.plan.compaction.fragments_expected,
+                compact.baseline.after.fragments, audit.plan.compaction.fragments_expected,
                 "{case}"
             );
             assert_eq!(
