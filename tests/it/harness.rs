@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lancedb_guard::clock::Clock;
@@ -14,6 +15,7 @@ use lancedb_guard::{audit, compact};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::stores::Watch;
 use crate::tables;
 
 /// The target of lance itself, which the acceptance cases were measured with.
@@ -66,6 +68,19 @@ impl Db {
         let location = Location::Local(self.path().to_owned());
         let name = TableName::parse("t").unwrap();
         Table::open(&location, &name, &BTreeMap::new(), &options).await
+    }
+
+    /// The table through an object store that is watched: reads and writes of local files
+    /// would otherwise pass it by.
+    pub async fn open_watched(&self, watch: &Watch) -> Table {
+        let uri = format!("file-object-store://{}", self.path().display());
+        let options = OpenOptions {
+            store_wrapper: Some(Arc::new(watch.clone())),
+        };
+        let name = TableName::parse("t").unwrap();
+        Table::open(&Location::Remote(uri), &name, &BTreeMap::new(), &options)
+            .await
+            .unwrap()
     }
 
     /// Audits with lance's own target, unless the fields say otherwise.

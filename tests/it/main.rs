@@ -5,3 +5,6 @@ mod tables;
 
 mod acceptance;
 mod harness;
+mod races;
+mod reads;
+mod stores;

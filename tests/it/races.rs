@@ -1,0 +1,187 @@
+//! Other writers and readers at the same time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::Utc;
+use futures::FutureExt;
+use lancedb_guard::clock::Clock;
+use lancedb_guard::compact;
+use lancedb_guard::error::{ErrorKind, GuardError};
+use lancedb_guard::report::compact::{CompactOutputs, RemediationStatus};
+use serde_json::{Value, json};
+
+use crate::harness::{Db, ahead, files_in, one_hour};
+use crate::stores::{Before, Op, Watch};
+use crate::tables;
+
+/// Compacts while `other` happens once, just before the first data file is written: after the
+/// plan, and before the commit.
+async fn compact_during<F>(
+    db: &Db,
+    fields: Value,
+    other: impl Fn(lancedb::Table) -> F + Send + Sync + 'static,
+) -> Result<CompactOutputs, GuardError>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let writer = db.lancedb().await;
+    let other = Arc::new(other);
+    let done = Arc::new(AtomicBool::new(false));
+    let before: Before = Arc::new(move |op, path| {
+        let first =
+            op == Op::Write && path.contains("/data/") && !done.swap(true, Ordering::SeqCst);
+        let (writer, other) = (writer.clone(), other.clone());
+        async move {
+            if first {
+                other(writer).await;
+            }
+        }
+        .boxed()
+    });
+    let table = db.open_watched(&Watch::before(before)).await;
+    let spec = serde_json::from_str(&db.spec("compact", fields)).unwrap();
+    let clock = Clock {
+        evaluated_at: Utc::now(),
+    };
+    compact::run(&spec, table, &clock).await
+}
+
+async fn five_fragments() -> Db {
+    let db = Db::new().await;
+    let table = db.create(100).await;
+    tables::append_times(&table, 4, 100).await.unwrap();
+    db
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_race_is_planned_again_and_won() {
+    let db = five_fragments().await;
+    let outputs = compact_during(&db, json!({}), |table| async move {
+        tables::delete(&table, "id = 3").await.unwrap();
+    })
+    .await
+    .unwrap();
+    assert_eq!(outputs.remediation_status, RemediationStatus::Success);
+    assert_eq!(outputs.compaction_stats.conflicts, 1);
+    assert_eq!(outputs.baseline.after.rows, 499);
+    assert_eq!(outputs.baseline.after.fragments, 1);
+    assert!(outputs.checks.findings.is_empty());
+    // The file of the lost attempt is left: no version refers to it, and it may not be deleted.
+    let data = db.table_path().join("data");
+    assert_eq!(files_in(&data), 5 + 1 + 1);
+    db.compact(one_hour(), ahead()).await;
+    assert_eq!(files_in(&data), 1 + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_meanwhile_is_no_conflict() {
+    let db = five_fragments().await;
+    let outputs = compact_during(&db, json!({}), |table| async move {
+        tables::append(&table, 10).await.unwrap();
+    })
+    .await
+    .unwrap();
+    assert_eq!(outputs.compaction_stats.conflicts, 0);
+    assert_eq!(outputs.baseline.after.fragments, 2);
+    assert_eq!(outputs.baseline.after.rows, 510);
+    assert_eq!(outputs.remediation_status, RemediationStatus::Success);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_race_lost_for_good_exits_with_five_and_is_retryable() {
+    let db = five_fragments().await;
+    let error = compact_during(&db, json!({"conflict_retries": 0}), |table| async move {
+        tables::delete(&table, "id = 3").await.unwrap();
+    })
+    .await
+    .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::CommitConflict);
+    assert_eq!(error.code, 5);
+    assert!(error.retryable);
+    assert_eq!(tables::ids(&db.lancedb().await).await.unwrap().len(), 499);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_compactors_at_once_lose_no_row_and_converge() {
+    let db = Db::new().await;
+    let table = db.create(100).await;
+    tables::append_times(&table, 29, 100).await.unwrap();
+    let runs = (0..4).map(|_| db.compact(json!({}), Utc::now()));
+    let outputs = futures::future::join_all(runs).await;
+    let won = outputs
+        .iter()
+        .filter(|o| o.compaction_stats.actual.fragments_removed == 30)
+        .count();
+    assert_eq!(won, 1);
+    assert!(outputs.iter().all(|o| o.error.is_none()));
+    let counts = db.table().await.counts().await.unwrap();
+    assert_eq!((counts.fragments, counts.rows), (1, 3000));
+    assert_eq!(
+        tables::ids(&db.lancedb().await).await.unwrap(),
+        (0..3000).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_loses_no_row_to_compaction_and_prune_in_a_loop() {
+    let db = Db::new().await;
+    let table = db.create(10).await;
+    let writer = tokio::spawn(async move {
+        for from in 1..=30 {
+            let ids = from * 10..(from + 1) * 10;
+            table.add(tables::rows(ids)).execute().await.unwrap();
+        }
+    });
+    while !writer.is_finished() {
+        db.compact(one_hour(), ahead()).await;
+    }
+    writer.await.unwrap();
+    db.compact(one_hour(), ahead()).await;
+    assert_eq!(
+        tables::ids(&db.lancedb().await).await.unwrap(),
+        (0..310).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn a_reader_inside_the_retention_keeps_its_version() {
+    let db = Db::new().await;
+    let table = db.create(100).await;
+    tables::append(&table, 100).await.unwrap();
+    let reader = db.lancedb().await;
+    reader.checkout(2).await.unwrap();
+    tables::append(&table, 100).await.unwrap();
+    let outputs = db.compact(one_hour(), Utc::now()).await;
+    assert_eq!(outputs.remediation_status, RemediationStatus::Success);
+    assert_eq!(tables::ids(&reader).await.unwrap().len(), 200);
+}
+
+#[tokio::test]
+async fn a_staged_fragment_survives_every_prune_and_can_be_committed() {
+    use lance::dataset::{CommitBuilder, InsertBuilder, WriteMode, WriteParams};
+    let db = five_fragments().await;
+    let uri = db.table_path().to_string_lossy().into_owned();
+    let dataset = Arc::new(lance::Dataset::open(&uri).await.unwrap());
+    let append = WriteParams {
+        mode: WriteMode::Append,
+        ..WriteParams::default()
+    };
+    let mut staged = InsertBuilder::new(dataset.clone())
+        .with_params(&append)
+        .execute_uncommitted(vec![tables::rows(500..510)])
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        db.compact(one_hour(), ahead()).await;
+    }
+    assert_eq!(db.table().await.counts().await.unwrap().fragments, 1);
+    let newest = Arc::new(lance::Dataset::open(&uri).await.unwrap());
+    // The version that it was staged on is gone, as a writer that takes so long must expect.
+    staged.read_version = newest.version_id();
+    CommitBuilder::new(newest).execute(staged).await.unwrap();
+    assert_eq!(
+        tables::ids(&db.lancedb().await).await.unwrap(),
+        (0..510).collect::<Vec<_>>()
+    );
+}
