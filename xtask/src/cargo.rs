@@ -33,6 +33,13 @@ pub fn check(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Whether cargo sets this variable for the package that it runs, and for no other.
+fn is_about_this_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"]
+        .iter()
+        .any(|prefix| variable.starts_with(prefix))
+}
+
 /// The programs that the demo runs.
 #[derive(Debug)]
 pub struct Programs {
@@ -61,6 +68,14 @@ impl Cargo {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(program);
         command.args(arguments).current_dir(root());
+        // `cargo xtask` told this process about its own package. Passed on, that makes build
+        // scripts that look at it (ring's) run anew and lance build again, at each change between
+        // `cargo xtask` and plain `cargo`.
+        for (name, _) in env::vars_os() {
+            if is_about_this_package(&name.to_string_lossy()) {
+                command.env_remove(name);
+            }
+        }
         if let Protoc::Vendored { program, include } = &self.protoc {
             command
                 .env("PROTOC", program)
@@ -108,5 +123,50 @@ impl Cargo {
             guard: guard.context("cargo built no lancedb-guard")?,
             sample_table: sample_table.context("cargo built no sample_table")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_not_told_about_the_package_of_xtask() {
+        let cargo = Cargo {
+            protoc: Protoc::InEnvironment,
+        };
+        let removed: Vec<_> = cargo
+            .command(&["build"])
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        for variable in ["CARGO_PKG_NAME", "CARGO_PKG_VERSION", "CARGO_MANIFEST_DIR"] {
+            assert!(
+                removed.contains(&variable.into()),
+                "{variable}: {removed:?}"
+            );
+        }
+        assert!(!is_about_this_package("CARGO_TARGET_DIR"));
+        assert!(!is_about_this_package("CARGO_HOME"));
+    }
+
+    #[test]
+    fn a_vendored_protoc_is_passed_on_to_cargo() {
+        let cargo = Cargo {
+            protoc: Protoc::Vendored {
+                program: "bin/protoc".into(),
+                include: "include".into(),
+            },
+        };
+        let command = cargo.command(&["build"]);
+        let value = |name: &str| {
+            command
+                .get_envs()
+                .find(|(key, _)| *key == name)
+                .and_then(|(_, value)| value)
+        };
+        assert_eq!(value("PROTOC"), Some(OsStr::new("bin/protoc")));
+        assert_eq!(value("PROTOC_INCLUDE"), Some(OsStr::new("include")));
     }
 }

@@ -11,12 +11,13 @@
 
 mod kestra;
 mod step;
+#[cfg(all(test, unix))]
+mod tests;
 mod view;
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -34,14 +35,13 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// Makes the folder: the one given, which must be new or empty, or a temporary one.
     pub fn new(dir: Option<PathBuf>) -> Result<Self> {
-        let path = match dir {
-            Some(dir) => std::path::absolute(dir)?,
-            None => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
-                std::env::temp_dir()
-                    .join(format!("lancedb-guard-demo-{now}-{}", std::process::id()))
-            }
+        let Some(dir) = dir else {
+            let made = tempfile::Builder::new()
+                .prefix("lancedb-guard-demo-")
+                .tempdir()?;
+            return Ok(Self(made.keep()));
         };
+        let path = std::path::absolute(dir)?;
         fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
         let empty = fs::read_dir(&path)?.next().is_none();
         ensure!(empty, "{} is not empty", path.display());
