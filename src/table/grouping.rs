@@ -34,7 +34,7 @@ pub fn groups(
         let joins = bin
             .last()
             .is_some_and(|last| coverage.get(*last) == coverage.get(position));
-        if !bin.is_empty() && !(candidate && joins) {
+        if !bin.is_empty() && (!candidate || !joins) {
             bins.push(std::mem::take(&mut bin));
         }
         if candidate {

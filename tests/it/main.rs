@@ -4,7 +4,10 @@
 mod tables;
 
 mod acceptance;
+mod compat;
+mod fixtures;
 mod harness;
 mod races;
 mod reads;
+mod retention;
 mod stores;

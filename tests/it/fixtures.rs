@@ -1,7 +1,6 @@
 //! The fixture tables hold what `tests/fixtures/README.md` says.
 
-#[path = "support/tables.rs"]
-mod tables;
+use crate::tables;
 
 use std::fs;
 use std::path::Path;
