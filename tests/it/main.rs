@@ -1,0 +1,3 @@
+//! Tests that make real LanceDB tables in temporary folders.
+
+mod verify;
