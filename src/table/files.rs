@@ -167,16 +167,21 @@ impl Table {
                 "_indices",
                 &segment.uuid.to_string(),
             );
-            let listed = segment.files.unwrap_or_default();
-            if listed.is_empty() && has_files(&segment.name) {
-                files.push(ReferencedFile {
-                    path: folder + "/",
-                    expected_size: None,
-                    kind: FileKind::Index,
-                    base_id: segment.base_id,
-                });
+            let Some(listed) = segment.files else {
+                // An index that was made before there were rows to train it has no file yet.
+                let trained = segment
+                    .fragment_bitmap
+                    .is_none_or(|bitmap| !bitmap.is_empty());
+                if trained && has_files(&segment.name) {
+                    files.push(ReferencedFile {
+                        path: folder + "/",
+                        expected_size: None,
+                        kind: FileKind::Index,
+                        base_id: segment.base_id,
+                    });
+                }
                 continue;
-            }
+            };
             files.extend(listed.into_iter().map(|file| ReferencedFile {
                 path: format!("{folder}/{}", file.path),
                 expected_size: Some(file.size_bytes),

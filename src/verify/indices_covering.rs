@@ -18,7 +18,12 @@ use crate::table::coverage::IndexCoverage;
 /// Rows that a vector index needs to be trained.
 const ROWS_TO_TRAIN: u64 = 256;
 
-pub fn check(compared: &Compared, now: &VersionView, indices: &[IndexCoverage]) -> Vec<CheckRow> {
+/// A row for each index, or one skipped row for a table without any.
+pub(super) fn check(
+    compared: &Compared,
+    now: &VersionView,
+    indices: &[IndexCoverage],
+) -> Vec<CheckRow> {
     if indices.is_empty() {
         return vec![CheckRow::skipped(
             CheckId::IndicesCovering,
