@@ -10,7 +10,9 @@
 //!             -> emit/     Kestra lines, text for people, JSON
 //! ```
 
+pub mod audit;
 pub mod clock;
+pub mod compact;
 pub mod error;
 pub mod exit;
 pub mod redact;

@@ -91,9 +91,8 @@ pub struct CompactionWork {
     pub tasks: u64,
     /// Fragments that are replaced.
     pub fragments_removed: u64,
-    /// Fragments that replace them; absent from a plan, which knows it only for the table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fragments_added: Option<u64>,
+    /// Fragments that replace them.
+    pub fragments_added: u64,
     /// Deleted rows that go.
     pub tombstones_cleared: u64,
     /// Fragments of the table afterwards.
@@ -106,7 +105,7 @@ pub struct CompactionWork {
 pub struct CompactionStats {
     /// How it ended.
     pub status: PhaseStatus,
-    /// What was planned.
+    /// What was planned on the version that it worked on.
     pub planned: CompactionWork,
     /// What was done.
     pub actual: CompactionWork,

@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod plan;
 pub mod state;
 pub mod table;
+pub mod text;
 pub mod verify;
 
 use schemars::JsonSchema;

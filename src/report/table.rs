@@ -150,8 +150,9 @@ pub struct StorageFacts {
     pub live_bytes: u64,
     /// Bytes on disk by folder of the table.
     pub bytes_by_folder: BTreeMap<String, u64>,
-    /// Referenced files that are not there; anything but 0 means a damaged table.
-    pub missing_files: u64,
+    /// Referenced files that are missing or do not have their recorded size; anything but 0
+    /// means a damaged table.
+    pub damaged_files: u64,
 }
 
 /// How the table is set up, as far as it matters to maintenance.

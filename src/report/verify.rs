@@ -32,6 +32,23 @@ pub enum CheckId {
     Canary,
 }
 
+impl CheckId {
+    /// The name as outputs spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Schema => "schema",
+            Self::Rows => "rows",
+            Self::Fragments => "fragments",
+            Self::Tombstones => "tombstones",
+            Self::Files => "files",
+            Self::IndicesPresent => "indices_present",
+            Self::IndicesCovering => "indices_covering",
+            Self::Canary => "canary",
+        }
+    }
+}
+
 /// How one check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

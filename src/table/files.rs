@@ -168,11 +168,12 @@ impl Table {
                 &segment.uuid.to_string(),
             );
             let Some(listed) = segment.files else {
-                // An index that was made before there were rows to train it has no file yet.
-                let trained = segment
+                // An index that was never trained, for want of rows, covers nothing and has
+                // no files.
+                let covers = segment
                     .fragment_bitmap
-                    .is_none_or(|bitmap| !bitmap.is_empty());
-                if trained && has_files(&segment.name) {
+                    .is_none_or(|covered| !covered.is_empty());
+                if covers && has_files(&segment.name) {
                     files.push(ReferencedFile {
                         path: folder + "/",
                         expected_size: None,

@@ -1,19 +1,31 @@
 //! The table: the only module that names lance or lancedb types.
 //!
-//! - [`counts`], [`history`], [`coverage`]: what manifests say of one version, of the commits
-//!   between two, and of the indices.
-//! - [`files`]: the files that a version refers to, and whether they are there.
-//! - [`search`]: searches with stored vectors.
 //! - [`open`]: finds and opens a table without creating anything.
 //! - [`fault`]: what an error of lance, lancedb or the store means to an operator.
+//! - [`fragments`], [`versions`], [`refs`], [`indices`], [`coverage`], [`files`], [`format`]: facts
+//!   about the version that is read; [`snapshot`] gathers what a decision rests on.
+//! - [`counts`], [`history`]: what tells two versions apart.
+//! - [`planning`], [`grouping`]: what a compact step would do.
+//! - [`rewrite`], [`indices`], [`prune`]: what it does.
+//! - [`search`]: searches with stored vectors.
 
 pub mod counts;
 pub mod coverage;
 pub mod fault;
 pub mod files;
+pub mod format;
+pub mod fragments;
+pub mod grouping;
 pub mod history;
+pub mod indices;
 pub mod open;
+pub mod planning;
+pub mod prune;
+pub mod refs;
+pub mod rewrite;
 pub mod search;
+pub mod snapshot;
+pub mod versions;
 
 use std::sync::Arc;
 

@@ -14,9 +14,7 @@ use crate::report::baseline::VersionCounts;
 use crate::report::verify::{CheckId, CheckRow};
 use crate::table::counts::VersionView;
 use crate::table::coverage::IndexCoverage;
-
-/// Rows that a vector index needs to be trained.
-const ROWS_TO_TRAIN: u64 = 256;
+use crate::table::indices::MIN_ROWS_TO_TRAIN;
 
 /// A row for each index, or one skipped row for a table without any.
 pub(super) fn check(
@@ -53,9 +51,9 @@ fn row(index: &IndexCoverage, now: VersionCounts, of_others: &BTreeSet<u64>) -> 
         return CheckRow::judged(check, expected, format!("{indexed} rows covered"), true);
     }
     let found = format!("{indexed} rows covered, {unindexed} not");
-    if index.vector.is_some() && indexed == 0 && now.rows < ROWS_TO_TRAIN {
+    if index.vector.is_some() && indexed == 0 && now.rows < MIN_ROWS_TO_TRAIN {
         let found = format!(
-            "{found}: fewer than the {ROWS_TO_TRAIN} rows that a vector index needs to be trained; searches read all rows"
+            "{found}: fewer than the {MIN_ROWS_TO_TRAIN} rows that a vector index needs to be trained; searches read all rows"
         );
         return CheckRow::judged(check, expected, found, true);
     }

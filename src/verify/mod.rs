@@ -30,6 +30,8 @@ use crate::report::verify::{AuditRecord, CheckId, CheckRow, CheckStatus, VerifyO
 use crate::spec::{Step, VerifySpec};
 use crate::state::{self, ReadState};
 use crate::table::Table;
+use crate::table::counts::VersionView;
+use crate::table::coverage::IndexCoverage;
 
 /// Failed checks that the summary tells of.
 const FAILURES_TOLD: usize = 3;
@@ -41,27 +43,12 @@ const FAILURES_TOLD: usize = 3;
 /// verification that fails is an answer, not an error.
 pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<VerifyOutputs> {
     let baseline = spec.baseline.as_ref();
-    let now = table.view().await?;
-    let compared = compared::read(baseline, table, &now).await?;
-    let mut checks = vec![
-        schema::check(&compared),
-        rows::check(&compared, baseline),
-        fragments::check(&compared, baseline, spec.pre_fragments, now.counts),
-        tombstones::check(&compared, baseline, spec.pre_tombstones, now.counts),
-        files::check(table).await?,
-        indices_present::check(&compared, baseline, table).await?,
-    ];
-    let indices = match table.index_coverage().await {
-        Ok(indices) => {
-            checks.extend(indices_covering::check(&compared, &now, &indices));
-            indices
-        }
-        Err(error) => {
-            let expected = "every index covers every fragment with rows";
-            checks.push(failed_by(CheckId::IndicesCovering, expected, error)?);
-            Vec::new()
-        }
-    };
+    let Structure {
+        now,
+        compared,
+        indices,
+        mut checks,
+    } = structure_of(table, baseline, spec.pre_fragments, spec.pre_tombstones).await?;
     let canary = canary::check(table, &spec.canary, now.counts.rows, &indices).await?;
     checks.extend(canary.rows);
 
@@ -118,6 +105,58 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         new_state_snapshot,
         state_reset,
         warnings,
+    })
+}
+
+/// Every check but the canary: what must hold before old versions may go.
+///
+/// # Errors
+/// As [`run`].
+pub async fn structure(baseline: &Baseline, table: &Table) -> Result<Vec<CheckRow>> {
+    let structure = structure_of(table, Some(baseline), None, None).await?;
+    Ok(structure.checks)
+}
+
+/// What the checks found that look at manifests and listings only.
+struct Structure {
+    now: VersionView,
+    compared: Compared,
+    indices: Vec<IndexCoverage>,
+    checks: Vec<CheckRow>,
+}
+
+async fn structure_of(
+    table: &Table,
+    baseline: Option<&Baseline>,
+    pre_fragments: Option<u64>,
+    pre_tombstones: Option<u64>,
+) -> Result<Structure> {
+    let now = table.view().await?;
+    let compared = compared::read(baseline, table, &now).await?;
+    let mut checks = vec![
+        schema::check(&compared),
+        rows::check(&compared, baseline),
+        fragments::check(&compared, baseline, pre_fragments, now.counts),
+        tombstones::check(&compared, baseline, pre_tombstones, now.counts),
+        files::check(table).await?,
+        indices_present::check(&compared, baseline, table).await?,
+    ];
+    let indices = match table.index_coverage().await {
+        Ok(indices) => {
+            checks.extend(indices_covering::check(&compared, &now, &indices));
+            indices
+        }
+        Err(error) => {
+            let expected = "every index covers every fragment with rows";
+            checks.push(failed_by(CheckId::IndicesCovering, expected, error)?);
+            Vec::new()
+        }
+    };
+    Ok(Structure {
+        now,
+        compared,
+        indices,
+        checks,
     })
 }
 

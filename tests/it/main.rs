@@ -1,3 +1,8 @@
-//! Tests that make real LanceDB tables in temporary folders.
+//! Tests on real tables, through the library and through the binary.
 
+#[path = "../support/tables.rs"]
+mod tables;
+
+mod acceptance;
+mod harness;
 mod verify;

@@ -1,0 +1,78 @@
+//! The checks between compaction and prune: a prune makes the old versions go, and with them
+//! the way back. So nothing is pruned unless the new version is proved to be whole.
+
+use std::time::Instant;
+
+use super::{Run, elapsed_ms};
+use crate::error::{ErrorKind, GuardError};
+use crate::report::baseline::Baseline;
+use crate::report::compact::{ChecksPhase, PhaseStatus};
+use crate::report::verify::CheckId;
+use crate::table::Table;
+use crate::verify;
+
+/// Checks the newest version against the one that the step began with.
+pub async fn before_prune(
+    run: &Run<'_>,
+    baseline: &Baseline,
+    table: &mut Table,
+    error: &mut Option<GuardError>,
+) -> ChecksPhase {
+    if error.is_some() {
+        return ChecksPhase {
+            status: PhaseStatus::Skipped,
+            ..not_run()
+        };
+    }
+    let start = Instant::now();
+    let mut phase = not_run();
+    let found = match table.refresh().await {
+        Ok(()) => verify::structure(baseline, table).await,
+        Err(fault) => Err(fault),
+    };
+    match found {
+        Ok(rows) => {
+            phase.findings = rows
+                .into_iter()
+                .filter(|row| !row.passed)
+                // Without a catch-up, uncovered rows are what the spec asked for.
+                .filter(|row| run.spec.indices.catch_up || row.check != CheckId::IndicesCovering)
+                .map(|row| {
+                    let subject = row.subject.map(|s| format!(" of {s}")).unwrap_or_default();
+                    format!(
+                        "{}{subject}: expected {}, found {}",
+                        row.check.name(),
+                        row.expected,
+                        row.found
+                    )
+                })
+                .collect();
+            phase.status = PhaseStatus::Done;
+        }
+        Err(fault) => {
+            phase.status = PhaseStatus::Failed;
+            *error = Some(fault);
+        }
+    }
+    if let Some(first) = phase.findings.first() {
+        phase.status = PhaseStatus::Failed;
+        *error = Some(
+            GuardError::new(
+                ErrorKind::TableDamaged,
+                format!("a check before the prune failed: {first}"),
+            )
+            .hint("Nothing was pruned: every version from before this step is still there to go back to."),
+        );
+    }
+    phase.duration_ms = elapsed_ms(start);
+    phase
+}
+
+/// The phase before it began.
+pub fn not_run() -> ChecksPhase {
+    ChecksPhase {
+        status: PhaseStatus::NothingToDo,
+        findings: Vec::new(),
+        duration_ms: 0,
+    }
+}

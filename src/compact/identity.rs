@@ -1,0 +1,66 @@
+//! How a run knows its own commits again: every transaction carries the run's properties.
+
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::table::Table;
+
+/// Property that names the run; no two runs share a value.
+const RUN: &str = "lancedb_guard.run";
+
+/// Property that names the execution of the flow, for people.
+const EXECUTION: &str = "lancedb_guard.execution_id";
+
+/// lance reserves fragment ids in a commit of its own, which carries no properties.
+const RESERVATION: &str = "ReserveFragments";
+
+/// Who commits.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    properties: HashMap<String, String>,
+}
+
+impl Identity {
+    /// A new run of an execution.
+    #[must_use]
+    pub fn new(execution_id: &str) -> Self {
+        Self {
+            properties: HashMap::from([
+                (RUN.to_owned(), uuid::Uuid::new_v4().to_string()),
+                (EXECUTION.to_owned(), execution_id.to_owned()),
+            ]),
+        }
+    }
+
+    /// The properties that every commit of the run carries.
+    #[must_use]
+    pub fn properties(&self) -> &HashMap<String, String> {
+        &self.properties
+    }
+
+    /// The versions after `before`, up to `after`, that this run committed. A reservation of
+    /// fragment ids counts as the run's own whoever made it: it changes nothing.
+    ///
+    /// # Errors
+    /// Where a manifest cannot be read.
+    pub async fn committed_versions(
+        &self,
+        table: &Table,
+        before: u64,
+        after: u64,
+    ) -> Result<Vec<u64>> {
+        if before >= after {
+            return Ok(Vec::new());
+        }
+        Ok(table
+            .history(before + 1, after)
+            .await?
+            .into_values()
+            .filter(|commit| {
+                commit.operation == RESERVATION
+                    || commit.properties.get(RUN) == self.properties.get(RUN)
+            })
+            .map(|commit| commit.version)
+            .collect())
+    }
+}

@@ -1,0 +1,200 @@
+//! The two index phases: segments that block compaction before it, rows that no segment covers
+//! after it.
+
+use std::time::Instant;
+
+use super::retry::Retries;
+use super::{Run, elapsed_ms};
+use crate::error::{GuardError, Result};
+use crate::report::compact::{IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
+use crate::table::Table;
+use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
+
+/// Merges the segments that the plan names.
+pub async fn merge(run: &Run<'_>, table: &mut Table, error: &mut Option<GuardError>) -> IndexPhase {
+    let names: Vec<String> = planned_merge(run).planned.indices;
+    let phase = IndexPhase {
+        planned: planned_merge(run).planned,
+        ..empty(PhaseStatus::NothingToDo)
+    };
+    if names.is_empty() {
+        return phase;
+    }
+    let wanted = |index: &IndexSketch| {
+        names.contains(&index.fact.name)
+            && index.mergeable
+            && (index.segments.len() > 1 || index.is_behind())
+    };
+    work(run, table, error, phase, wanted).await
+}
+
+/// Brings every index up to date.
+pub async fn catch_up(
+    run: &Run<'_>,
+    table: &mut Table,
+    error: &mut Option<GuardError>,
+) -> IndexPhase {
+    let phase = IndexPhase {
+        planned: planned_catch_up(run).planned,
+        ..empty(PhaseStatus::NothingToDo)
+    };
+    if error.is_some() {
+        return IndexPhase {
+            status: PhaseStatus::Skipped,
+            ..phase
+        };
+    }
+    if !run.spec.indices.catch_up {
+        return IndexPhase {
+            status: PhaseStatus::SwitchedOff,
+            ..phase
+        };
+    }
+    let mut phase = work(run, table, error, phase, IndexSketch::is_behind).await;
+    if error.is_none() {
+        match sketches(table).await {
+            Ok(indices) => phase.left_behind = indices.iter().filter_map(left_behind).collect(),
+            Err(fault) => {
+                phase.status = PhaseStatus::Failed;
+                *error = Some(fault);
+            }
+        }
+    }
+    phase
+}
+
+/// Merges the indices that are wanted, and again on the newest version after a lost race.
+async fn work(
+    run: &Run<'_>,
+    table: &mut Table,
+    error: &mut Option<GuardError>,
+    mut phase: IndexPhase,
+    wanted: impl Fn(&IndexSketch) -> bool,
+) -> IndexPhase {
+    let start = Instant::now();
+    let mut retries = Retries::default();
+    loop {
+        match attempt(run, table, &wanted).await {
+            Ok(actual) => {
+                if !actual.indices.is_empty() {
+                    phase.status = PhaseStatus::Done;
+                }
+                phase.actual = actual;
+                break;
+            }
+            Err(fault) => {
+                if retries.again(&fault, run.spec.conflict_retries).await {
+                    continue;
+                }
+                phase.status = PhaseStatus::Failed;
+                *error = Some(fault);
+                break;
+            }
+        }
+    }
+    phase.duration_ms = elapsed_ms(start);
+    phase
+}
+
+async fn attempt(
+    run: &Run<'_>,
+    table: &mut Table,
+    wanted: impl Fn(&IndexSketch) -> bool,
+) -> Result<IndexWork> {
+    table.refresh().await?;
+    let before: Vec<IndexSketch> = sketches(table).await?.into_iter().filter(wanted).collect();
+    let version = table.version();
+    table
+        .merge_indices(&before, run.identity.properties())
+        .await?;
+    if table.version() == version {
+        return Ok(IndexWork::default());
+    }
+    let after = sketches(table).await?;
+    let mut work = IndexWork::default();
+    for old in before {
+        let Some(new) = after.iter().find(|i| i.fact.name == old.fact.name) else {
+            continue;
+        };
+        work.segments_merged += old.fact.segments.saturating_sub(new.fact.segments);
+        work.rows_covered += old
+            .fact
+            .rows_unindexed
+            .saturating_sub(new.fact.rows_unindexed);
+        work.indices.push(old.fact.name);
+    }
+    Ok(work)
+}
+
+async fn sketches(table: &Table) -> Result<Vec<IndexSketch>> {
+    table
+        .index_sketches(&table.fragment_sketches().await?)
+        .await
+}
+
+/// Why an index does not cover every row although it was brought up to date; none if it does.
+fn left_behind(index: &IndexSketch) -> Option<IndexLeftBehind> {
+    let rows = index.fact.rows_unindexed;
+    if rows == 0 {
+        return None;
+    }
+    let reason = if !index.mergeable {
+        format!("{rows} rows are not covered, and this build cannot rewrite an index of this kind")
+    } else if index.lacks_rows_to_train() {
+        format!("not enough rows to train: it needs {MIN_ROWS_TO_TRAIN}, the table has {rows}")
+    } else {
+        format!("{rows} rows are not covered; lance left the index as it was")
+    };
+    Some(IndexLeftBehind {
+        name: index.fact.name.clone(),
+        reason,
+    })
+}
+
+/// The merge as it is planned.
+pub fn planned_merge(run: &Run<'_>) -> IndexPhase {
+    let merges = &run.found.plan.index_merges;
+    planned(IndexWork {
+        indices: merges.iter().map(|m| m.name.clone()).collect(),
+        rows_covered: merges.iter().map(|m| m.rows_unindexed).sum(),
+        segments_merged: merges.iter().map(|m| m.segments.saturating_sub(1)).sum(),
+    })
+}
+
+/// The catch-up as it is planned.
+pub fn planned_catch_up(run: &Run<'_>) -> IndexPhase {
+    let names = &run.found.plan.index_catch_ups;
+    let behind = || {
+        run.found
+            .indices
+            .iter()
+            .filter(|i| names.contains(&i.fact.name))
+    };
+    planned(IndexWork {
+        indices: names.clone(),
+        rows_covered: behind().map(|i| i.fact.rows_unindexed).sum(),
+        segments_merged: behind().map(|i| i.fact.segments.saturating_sub(1)).sum(),
+    })
+}
+
+fn planned(work: IndexWork) -> IndexPhase {
+    let status = if work.indices.is_empty() {
+        PhaseStatus::NothingToDo
+    } else {
+        PhaseStatus::Planned
+    };
+    IndexPhase {
+        planned: work,
+        ..empty(status)
+    }
+}
+
+fn empty(status: PhaseStatus) -> IndexPhase {
+    IndexPhase {
+        status,
+        planned: IndexWork::default(),
+        actual: IndexWork::default(),
+        left_behind: Vec::new(),
+        duration_ms: 0,
+    }
+}

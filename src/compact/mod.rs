@@ -1,0 +1,288 @@
+//! The compact step.
+//!
+//! ```text
+//! plan ──► index merge ──► compaction ──► index catch-up ──► checks ──► prune
+//!             where segments     lance's own      every index          any finding stops here
+//!             block compaction   plan and tasks   covers all rows
+//! ```
+//!
+//! A phase that fails stops the ones after it. What was committed stays: every version that a
+//! phase commits is whole, and running again goes on from there.
+
+mod checks;
+mod identity;
+mod indices;
+mod prune;
+mod retry;
+mod rewrite;
+mod summary;
+
+use std::time::{Duration, Instant};
+
+use crate::audit::hours;
+use crate::clock::Clock;
+use crate::error::{ErrorKind, GuardError, Result};
+use crate::report::baseline::{Baseline, VersionCounts};
+use crate::report::compact::{CompactOutputs, PhaseStatus, RemediationStatus};
+use crate::spec::{CompactSpec, Step};
+use crate::table::Table;
+use crate::table::planning::RewriteOptions;
+use crate::table::snapshot::Snapshot;
+use identity::Identity;
+
+/// What the phases share.
+pub(crate) struct Run<'a> {
+    spec: &'a CompactSpec,
+    options: RewriteOptions,
+    identity: Identity,
+    /// The table as the step found it.
+    found: Snapshot,
+    before: VersionCounts,
+}
+
+impl<'a> Run<'a> {
+    async fn start(spec: &'a CompactSpec, table: &Table, clock: &Clock) -> Result<Self> {
+        let options = RewriteOptions {
+            target_rows: spec.target_rows_per_fragment,
+            compaction: spec.compaction.clone(),
+            indices: spec.indices.clone(),
+        };
+        let cutoff = clock.evaluated_at - hours(spec.stale_version_retention_hours)?;
+        let (_, damage) = table.storage_facts().await?;
+        if let Some(first) = damage.first() {
+            return Err(GuardError::new(
+                ErrorKind::TableDamaged,
+                format!("the table is damaged: {first}"),
+            )
+            .hint("Nothing was changed. Restore the file, or an older version of the table, and run again.")
+            .with("damaged_files", damage.len()));
+        }
+        Ok(Self {
+            found: table.snapshot(cutoff, &options).await?,
+            before: table.counts().await?,
+            identity: Identity::new(&spec.execution_id),
+            options,
+            spec,
+        })
+    }
+}
+
+/// Compacts a table: index merge, compaction, index catch-up, checks, prune.
+///
+/// A failure after something was committed comes as outputs with `error`, so that they say what
+/// was done.
+///
+/// # Errors
+/// What stops the step before it changed anything.
+pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<CompactOutputs> {
+    let run = Run::start(spec, &table, clock).await?;
+    if spec.dry_run {
+        return dry_run(&run, &table, clock).await;
+    }
+    let mut error = None;
+    let index_merge = indices::merge(&run, &mut table, &mut error).await;
+    let compaction_stats = rewrite::compact(&run, &mut table, &mut error).await;
+    let index_catch_up = indices::catch_up(&run, &mut table, &mut error).await;
+
+    // Everything from here on looks at the newest version, other writers' commits included.
+    let after = match table.counts().await {
+        Ok(counts) => counts,
+        Err(fault) => {
+            error.get_or_insert(fault);
+            run.before
+        }
+    };
+    let baseline = baseline(&run, &table, after, &compaction_stats, &mut error).await;
+    let checks = checks::before_prune(&run, &baseline, &mut table, &mut error).await;
+    let cleanup_stats = prune::prune(&run, &table, &mut error).await;
+
+    let table_changed = after.version != run.before.version
+        || cleanup_stats.actual != crate::report::plan::PruneCounts::default();
+    let statuses = [
+        index_merge.status,
+        compaction_stats.status,
+        index_catch_up.status,
+        checks.status,
+        cleanup_stats.status,
+    ];
+    let remediation_status = if error.is_some() {
+        if table_changed {
+            RemediationStatus::Partial
+        } else {
+            RemediationStatus::Failed
+        }
+    } else if cleanup_stats.failed_deletes > 0 {
+        RemediationStatus::Partial
+    } else if table_changed {
+        RemediationStatus::Success
+    } else {
+        RemediationStatus::NothingToDo
+    };
+    if let Some(fault) = error.take() {
+        if !table_changed {
+            return Err(fault);
+        }
+        error = Some(partly_done(fault, &statuses));
+    }
+    let mut outputs = CompactOutputs {
+        step: Step::Compact,
+        table: table.id().clone(),
+        evaluated_at: clock.evaluated_at,
+        execution_id: spec.execution_id.clone(),
+        dry_run: false,
+        remediation_status,
+        table_changed,
+        summary: String::new(),
+        plan: run.found.plan,
+        index_merge,
+        compaction_stats,
+        index_catch_up,
+        checks,
+        cleanup_stats,
+        baseline,
+        warnings: Vec::new(),
+        unknown: run.found.unknown,
+        error,
+    };
+    outputs.summary = summary::of(&outputs);
+    Ok(outputs)
+}
+
+/// Plans everything, asks lance what a prune would delete, and changes nothing.
+async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactOutputs> {
+    let found = &run.found;
+    let mut plan = found.plan.clone();
+    let cleanup_stats = prune::planned(run, table).await?;
+    plan.prune.estimate = Some(cleanup_stats.planned.clone());
+    let mut outputs = CompactOutputs {
+        step: Step::Compact,
+        table: table.id().clone(),
+        evaluated_at: clock.evaluated_at,
+        execution_id: run.spec.execution_id.clone(),
+        dry_run: true,
+        remediation_status: RemediationStatus::DryRun,
+        table_changed: false,
+        summary: String::new(),
+        index_merge: indices::planned_merge(run),
+        compaction_stats: rewrite::planned(run),
+        index_catch_up: indices::planned_catch_up(run),
+        checks: checks::not_run(),
+        cleanup_stats,
+        baseline: Baseline {
+            before: run.before,
+            after: run.before,
+            fragments_expected: run.before.fragments,
+            tombstones_to_clear: 0,
+            fragments_removed: 0,
+            fragments_added: 0,
+            committed_versions: Vec::new(),
+            index_names: index_names(found),
+        },
+        plan,
+        warnings: Vec::new(),
+        unknown: found.unknown.clone(),
+        error: None,
+    };
+    outputs.summary = summary::of(&outputs);
+    Ok(outputs)
+}
+
+fn index_names(found: &Snapshot) -> Vec<String> {
+    found.indices.iter().map(|i| i.fact.name.clone()).collect()
+}
+
+/// What verify compares. What the compaction really planned counts, which after a lost race or
+/// an index merge is not what the audit saw.
+async fn baseline(
+    run: &Run<'_>,
+    table: &Table,
+    after: VersionCounts,
+    compaction: &crate::report::compact::CompactionStats,
+    error: &mut Option<GuardError>,
+) -> Baseline {
+    let committed_versions = match run
+        .identity
+        .committed_versions(table, run.before.version, after.version)
+        .await
+    {
+        Ok(versions) => versions,
+        Err(fault) => {
+            error.get_or_insert(fault);
+            Vec::new()
+        }
+    };
+    let (planned, actual) = (&compaction.planned, &compaction.actual);
+    // A phase that did not run promises nothing.
+    let ran = compaction.status == PhaseStatus::Done;
+    let promised = |count: u64| if ran { count } else { 0 };
+    Baseline {
+        before: run.before,
+        after,
+        fragments_expected: (run.before.fragments + promised(planned.fragments_added))
+            .saturating_sub(promised(planned.fragments_removed)),
+        tombstones_to_clear: promised(planned.tombstones_cleared),
+        fragments_removed: actual.fragments_removed,
+        fragments_added: actual.fragments_added,
+        committed_versions,
+        index_names: index_names(&run.found),
+    }
+}
+
+/// The error of a step that failed after it had changed the table.
+fn partly_done(cause: GuardError, statuses: &[PhaseStatus; 5]) -> GuardError {
+    let names = [
+        "index_merge",
+        "compaction",
+        "index_catch_up",
+        "checks",
+        "prune",
+    ];
+    let failed = names
+        .iter()
+        .zip(statuses)
+        .find(|(_, status)| **status == PhaseStatus::Failed)
+        .map_or("baseline", |(name, _)| name);
+    let done: Vec<&str> = names
+        .iter()
+        .zip(statuses)
+        .filter(|(_, status)| **status == PhaseStatus::Done)
+        .map(|(name, _)| *name)
+        .collect();
+    // A race that was lost for good is told apart: running again is right then.
+    let kind = if cause.kind == ErrorKind::CommitConflict {
+        ErrorKind::CommitConflict
+    } else {
+        ErrorKind::PartlyDone
+    };
+    let mut error = GuardError::new(
+        kind,
+        format!(
+            "{failed} failed after {} had been done: {}",
+            if done.is_empty() {
+                "a part".to_owned()
+            } else {
+                done.join(", ")
+            },
+            cause.message
+        ),
+    )
+    .hint(cause.hint.clone().unwrap_or_else(|| {
+        "What was committed stays and is whole; running again goes on from there.".to_owned()
+    }))
+    .with("cause", format!("{:?}", cause.kind))
+    .with("failed_phase", failed);
+    error.retryable = cause.retryable;
+    error.context.extend(cause.context);
+    error
+}
+
+/// Milliseconds since a phase began.
+pub(crate) fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(
+        since
+            .elapsed()
+            .min(Duration::from_secs(u64::from(u32::MAX)))
+            .as_millis(),
+    )
+    .unwrap_or(u64::MAX)
+}

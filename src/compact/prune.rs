@@ -1,0 +1,123 @@
+//! The prune phase.
+
+use std::time::Instant;
+
+use super::{Run, elapsed_ms};
+use crate::error::{GuardError, Result};
+use crate::report::compact::{CleanupStats, PhaseStatus};
+use crate::report::plan::PruneCounts;
+use crate::report::table::RefFacts;
+use crate::report::text::count;
+use crate::table::Table;
+use crate::table::versions::Retention;
+
+/// Deletes what the retention lets go, as found on the newest version.
+pub async fn prune(run: &Run<'_>, table: &Table, error: &mut Option<GuardError>) -> CleanupStats {
+    let mut stats = empty(run, PhaseStatus::NothingToDo);
+    if error.is_some() {
+        stats.status = PhaseStatus::Skipped;
+        stats.note = Some("nothing was pruned, since an earlier phase failed".to_owned());
+        return stats;
+    }
+    if !run.spec.prune.enabled {
+        stats.status = PhaseStatus::SwitchedOff;
+        return stats;
+    }
+    let start = Instant::now();
+    if let Err(fault) = attempt(run, table, &mut stats).await {
+        stats.status = PhaseStatus::Failed;
+        *error = Some(fault);
+    }
+    stats.duration_ms = elapsed_ms(start);
+    stats
+}
+
+async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Result<()> {
+    // Tags and branches that came since the step began count as well.
+    let (retention, refs) = look(run, table).await?;
+    describe(
+        stats,
+        &retention,
+        &refs,
+        run.spec.stale_version_retention_hours,
+    );
+    if retention.prunable(&refs).is_empty() {
+        return Ok(());
+    }
+    stats.planned = table.explain_prune(&retention, &refs).await?;
+    let pruned = table.prune(&retention, &refs, &run.spec.prune).await?;
+    stats.status = PhaseStatus::Done;
+    stats.versions_left = (retention.existing.len() as u64).saturating_sub(pruned.counts.versions);
+    stats.actual = pruned.counts;
+    stats.failed_deletes = pruned.failed_deletes;
+    if pruned.failed_deletes > 0 {
+        stats.note = Some(format!(
+            "{} could not be deleted; the next prune finds them again",
+            count(pruned.failed_deletes, "file")
+        ));
+    }
+    Ok(())
+}
+
+/// The prune as lance foretells it, for a dry run.
+pub async fn planned(run: &Run<'_>, table: &Table) -> Result<CleanupStats> {
+    let mut stats = empty(run, PhaseStatus::NothingToDo);
+    if !run.spec.prune.enabled {
+        stats.status = PhaseStatus::SwitchedOff;
+        return Ok(stats);
+    }
+    let found = &run.found;
+    describe(
+        &mut stats,
+        &found.retention,
+        &found.refs,
+        run.spec.stale_version_retention_hours,
+    );
+    if !found.retention.prunable(&found.refs).is_empty() {
+        stats.status = PhaseStatus::Planned;
+        stats.planned = table.explain_prune(&found.retention, &found.refs).await?;
+    }
+    Ok(stats)
+}
+
+async fn look(run: &Run<'_>, table: &Table) -> Result<(Retention, RefFacts)> {
+    let retention = table.retention(run.found.retention.cutoff).await?;
+    let refs = table.refs(retention.oldest_kept).await?;
+    Ok((retention, refs))
+}
+
+/// What the retention and the references leave to prune, and why no more.
+fn describe(stats: &mut CleanupStats, retention: &Retention, refs: &RefFacts, hours: f64) {
+    stats.oldest_kept = retention.oldest_kept;
+    stats.versions_left = retention.existing.len() as u64;
+    stats.kept_refs = refs.clone();
+    let stale = retention.stale().len() as u64;
+    let prunable = retention.prunable(refs).len() as u64;
+    stats.note = if stale == 0 {
+        Some(format!(
+            "no version is stale: all were current at some time in the last {hours} h"
+        ))
+    } else if prunable < stale {
+        Some(format!(
+            "tags or branches hold back {}",
+            count(stale - prunable, "stale version")
+        ))
+    } else {
+        None
+    };
+}
+
+fn empty(run: &Run<'_>, status: PhaseStatus) -> CleanupStats {
+    CleanupStats {
+        status,
+        planned: PruneCounts::default(),
+        actual: PruneCounts::default(),
+        failed_deletes: 0,
+        cutoff: run.found.retention.cutoff,
+        oldest_kept: run.found.retention.oldest_kept,
+        versions_left: run.found.versions.count,
+        kept_refs: run.found.refs.clone(),
+        note: None,
+        duration_ms: 0,
+    }
+}

@@ -1,0 +1,72 @@
+//! Lost races: planned again on the newest version, a bounded number of times.
+
+use std::time::Duration;
+
+use crate::error::{ErrorKind, GuardError};
+
+/// The pause before the first retry. Later ones are longer, up to [`LONGEST`].
+const FIRST: Duration = Duration::from_millis(100);
+
+/// The longest pause between two attempts.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Counts the races that a phase lost, and decides whether it tries again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Retries {
+    /// Races lost so far.
+    pub conflicts: u32,
+}
+
+impl Retries {
+    /// Waits and says true if the error is a lost race and there is a retry left.
+    pub async fn again(&mut self, error: &GuardError, limit: u32) -> bool {
+        if error.kind != ErrorKind::CommitConflict {
+            return false;
+        }
+        self.conflicts += 1;
+        if self.conflicts > limit {
+            return false;
+        }
+        tokio::time::sleep(pause(self.conflicts, random_share())).await;
+        true
+    }
+}
+
+/// The pause before a retry: doubled each time, and between half and all of it, so that two
+/// compactors that lost to each other do not meet again.
+fn pause(attempt: u32, share: f64) -> Duration {
+    let full = FIRST
+        .saturating_mul(1 << attempt.saturating_sub(1).min(16))
+        .min(LONGEST);
+    full.mul_f64(0.5 + share / 2.0)
+}
+
+/// A number from 0 to 1. Only its being different between processes matters.
+fn random_share() -> f64 {
+    let byte = uuid::Uuid::new_v4().as_bytes()[0];
+    f64::from(byte) / f64::from(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_spread_over_their_upper_half() {
+        assert_eq!(pause(1, 1.0), Duration::from_millis(100));
+        assert_eq!(pause(1, 0.0), Duration::from_millis(50));
+        assert_eq!(pause(3, 1.0), Duration::from_millis(400));
+        assert_eq!(pause(100, 1.0), LONGEST);
+    }
+
+    #[tokio::test]
+    async fn only_lost_races_are_tried_again() {
+        let mut retries = Retries::default();
+        let other = GuardError::new(ErrorKind::Internal, "x");
+        assert!(!retries.again(&other, 5).await);
+        assert_eq!(retries.conflicts, 0);
+        let lost = GuardError::new(ErrorKind::CommitConflict, "x");
+        assert!(!retries.again(&lost, 0).await);
+        assert_eq!(retries.conflicts, 1);
+    }
+}

@@ -1,0 +1,97 @@
+//! The compaction phase.
+
+use std::time::Instant;
+
+use super::retry::Retries;
+use super::{Run, elapsed_ms};
+use crate::error::{GuardError, Result};
+use crate::report::compact::{CompactionStats, CompactionWork, PhaseStatus};
+use crate::table::Table;
+use crate::table::rewrite::{Rewrite, Rewritten};
+
+/// Rewrites what lance plans, and again on the newest version after a lost race.
+pub async fn compact(
+    run: &Run<'_>,
+    table: &mut Table,
+    error: &mut Option<GuardError>,
+) -> CompactionStats {
+    let mut stats = planned(run);
+    stats.status = PhaseStatus::NothingToDo;
+    if error.is_some() {
+        stats.status = PhaseStatus::Skipped;
+        return stats;
+    }
+    let start = Instant::now();
+    let mut retries = Retries::default();
+    loop {
+        match attempt(run, table).await {
+            Ok((rewritten, fragments_after)) => {
+                if rewritten.actual.tasks > 0 {
+                    stats.status = PhaseStatus::Done;
+                    stats.no_task_reason = None;
+                }
+                let planned_after = (fragments_after + rewritten.planned.fragments_added)
+                    .saturating_sub(rewritten.actual.fragments_added);
+                stats.planned = work(rewritten.planned, planned_after);
+                stats.actual = work(rewritten.actual, fragments_after);
+                break;
+            }
+            Err(fault) => {
+                if retries.again(&fault, run.spec.conflict_retries).await {
+                    continue;
+                }
+                stats.status = PhaseStatus::Failed;
+                *error = Some(fault);
+                break;
+            }
+        }
+    }
+    stats.conflicts = u64::from(retries.conflicts);
+    stats.duration_ms = elapsed_ms(start);
+    stats
+}
+
+async fn attempt(run: &Run<'_>, table: &mut Table) -> Result<(Rewritten, u64)> {
+    table.refresh().await?;
+    let rewritten = table
+        .rewrite(&run.options, run.identity.properties())
+        .await?;
+    Ok((rewritten, table.counts().await?.fragments))
+}
+
+fn work(rewrite: Rewrite, fragments_after: u64) -> CompactionWork {
+    CompactionWork {
+        tasks: rewrite.tasks,
+        fragments_removed: rewrite.fragments_removed,
+        fragments_added: rewrite.fragments_added,
+        tombstones_cleared: rewrite.tombstones_cleared,
+        fragments_after,
+    }
+}
+
+/// The compaction as it is planned.
+pub fn planned(run: &Run<'_>) -> CompactionStats {
+    let plan = &run.found.plan.compaction;
+    CompactionStats {
+        status: if plan.tasks == 0 {
+            PhaseStatus::NothingToDo
+        } else {
+            PhaseStatus::Planned
+        },
+        planned: CompactionWork {
+            tasks: plan.tasks,
+            fragments_removed: plan.fragments_to_rewrite,
+            fragments_added: (plan.fragments_expected + plan.fragments_to_rewrite)
+                .saturating_sub(run.before.fragments),
+            tombstones_cleared: plan.tombstones_to_clear,
+            fragments_after: plan.fragments_expected,
+        },
+        actual: CompactionWork {
+            fragments_after: run.before.fragments,
+            ..CompactionWork::default()
+        },
+        no_task_reason: plan.no_task_reason,
+        conflicts: 0,
+        duration_ms: 0,
+    }
+}
