@@ -20,6 +20,9 @@ const MAX_WRAPS: usize = 3;
 /// The largest count that JSON readers everywhere keep exact; nothing real comes near.
 const MAX_COUNT: u64 = 1 << 53;
 
+/// A table's key and its entry as it came.
+type Named = (String, Box<RawValue>);
+
 /// A state, read for one table.
 #[derive(Debug, Clone, Default)]
 pub struct ReadState {
@@ -111,7 +114,7 @@ pub fn keep(read: ReadState, key: &str) -> StateSnapshot {
 }
 
 /// A map that keeps the order, the repetitions and the text of its values.
-struct Entries(Vec<(String, Box<RawValue>)>);
+struct Entries(Vec<Named>);
 
 impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -138,7 +141,7 @@ impl<'de> Deserialize<'de> for Entries {
 }
 
 /// The map inside any number of JSON strings; none for the forms of "nothing yet".
-fn unwrap_map(text: &str) -> Result<Option<Vec<(String, Box<RawValue>)>>, String> {
+fn unwrap_map(text: &str) -> Result<Option<Vec<Named>>, String> {
     let mut text = std::borrow::Cow::Borrowed(text.trim());
     for _ in 0..=MAX_WRAPS {
         if text.is_empty() || text == "null" {
@@ -158,9 +161,7 @@ fn unwrap_map(text: &str) -> Result<Option<Vec<(String, Box<RawValue>)>>, String
 }
 
 /// The entries with only the last of each name, and the names that came more than once.
-fn last_of_each(
-    entries: Vec<(String, Box<RawValue>)>,
-) -> (Vec<(String, Box<RawValue>)>, Vec<String>) {
+fn last_of_each(entries: Vec<Named>) -> (Vec<Named>, Vec<String>) {
     let mut last = std::collections::HashMap::new();
     for (at, (name, _)) in entries.iter().enumerate() {
         last.insert(name.clone(), at);

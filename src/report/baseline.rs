@@ -37,4 +37,8 @@ pub struct Baseline {
     pub committed_versions: Vec<u64>,
     /// Names of the indices that existed before, and so must exist after.
     pub index_names: Vec<String>,
+    /// Names of the indices that the step left uncovered on purpose or could not bring up to
+    /// date, and said so.
+    #[serde(default)]
+    pub indices_left_behind: Vec<String>,
 }

@@ -75,6 +75,8 @@ fn kind_of_chain(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
                 object_store::Error::PermissionDenied { .. }
                 | object_store::Error::Unauthenticated { .. } => ErrorKind::StorageDenied,
                 object_store::Error::NotFound { .. } => ErrorKind::TableDamaged,
+                // Lance's own readers wrap what they find in generic store errors.
+                other if is_damage(&other.to_string()) => ErrorKind::TableDamaged,
                 other => kind_of_text(&other.to_string()).unwrap_or(ErrorKind::StorageUnreachable),
             });
         }
@@ -90,6 +92,12 @@ fn kind_of_chain(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
         cause = error.source();
     }
     None
+}
+
+/// A file that is missing, or shorter than its reader was told.
+fn is_damage(text: &str) -> bool {
+    text.contains("N/A error: Not found: ")
+        || (text.contains("Invalid range") && text.contains("for object of size"))
 }
 
 /// Some faults are told apart by nothing but their text.
@@ -203,5 +211,12 @@ mod tests {
             assert_eq!(kind_of_text(text), Some(kind), "{text}");
         }
         assert_eq!(kind_of_text("something else"), None);
+        for text in [
+            "Generic N/A error: Not found: /db/t.lance/data/a.lance",
+            "Generic memory error: Invalid range 0..1915 for object of size 1914 bytes",
+        ] {
+            assert!(is_damage(text), "{text}");
+        }
+        assert!(!is_damage("Generic S3 error: error sending request"));
     }
 }

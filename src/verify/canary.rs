@@ -36,7 +36,8 @@ struct Run<'a> {
     times: Vec<f64>,
 }
 
-pub async fn check(
+/// Searches the version that `table` reads, which has `rows` live rows.
+pub(super) async fn check(
     table: &Table,
     tuning: &CanaryTuning,
     rows: u64,
@@ -86,8 +87,10 @@ struct Tally {
     short: u64,
     /// Vectors that did not find themselves.
     lost: Vec<u64>,
-    /// Searches that needed every partition and exact distances.
+    /// Searches that were tried again with every partition and exact distances.
     widened: u64,
+    /// Fewest neighbours that were all there are, where there were fewer than asked for.
+    scarce: Option<usize>,
 }
 
 impl Run<'_> {
@@ -178,7 +181,12 @@ impl Run<'_> {
                 .searcher
                 .search(path, vector, limit, Effort::Flat)
                 .await?;
-            tally.short += u64::from(found.neighbours.len() < flat.neighbours.len());
+            let (found, there) = (found.neighbours.len(), flat.neighbours.len());
+            if found < there {
+                tally.short += 1;
+            } else {
+                tally.scarce = Some(tally.scarce.map_or(found, |least| least.min(found)));
+            }
         }
         tally.empty += u64::from(found.neighbours.is_empty());
         if is_lost(&found) {
@@ -249,9 +257,12 @@ fn describe(tally: &Tally, vectors: usize, finds_itself: bool) -> String {
     if let Some(row) = tally.lost.first() {
         parts.push(format!("row id {row} is the first that did not"));
     }
+    if let Some(count) = tally.scarce {
+        parts.push(format!("{count} neighbours are all that there are"));
+    }
     if tally.widened > 0 {
         parts.push(format!(
-            "{} only with all partitions searched, if at all",
+            "{} of {vectors} were searched again in every partition",
             tally.widened
         ));
     }

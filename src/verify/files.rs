@@ -12,7 +12,8 @@ use crate::table::Table;
 /// Findings that are shown.
 const SHOWN: usize = 5;
 
-pub async fn check(table: &Table) -> Result<CheckRow> {
+/// The row of this check on the version that `table` reads.
+pub(super) async fn check(table: &Table) -> Result<CheckRow> {
     let expected = "every referenced file there, with its recorded size";
     let listed = table.list_files().await?;
     let check = match table.check_files(&listed).await {

@@ -10,7 +10,8 @@ use super::compared::{Compared, versions};
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::verify::{CheckId, CheckRow};
 
-pub fn check(
+/// The row of this check. `pre` is what the audit found, `now` what the current version has.
+pub(super) fn check(
     compared: &Compared,
     baseline: Option<&Baseline>,
     pre: Option<u64>,

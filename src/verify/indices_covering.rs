@@ -3,6 +3,7 @@
 //! One row an index. Uncovered rows do not stand against it where nothing else can be expected,
 //! and the reason is said:
 //! - the fragment came by another writer's commit, while compaction ran or after it;
+//! - the compact step said that it leaves the index behind;
 //! - a vector index that covers nothing, in a table with fewer rows than training needs.
 //!
 //! Without a baseline nobody knows whose fragment it is, so every uncovered row counts.
@@ -16,7 +17,12 @@ use crate::table::counts::VersionView;
 use crate::table::coverage::IndexCoverage;
 use crate::table::indices::MIN_ROWS_TO_TRAIN;
 
-pub fn check(compared: &Compared, now: &VersionView, indices: &[IndexCoverage]) -> Vec<CheckRow> {
+/// A row for each index, or one skipped row for a table without any.
+pub(super) fn check(
+    compared: &Compared,
+    now: &VersionView,
+    indices: &[IndexCoverage],
+) -> Vec<CheckRow> {
     if indices.is_empty() {
         return vec![CheckRow::skipped(
             CheckId::IndicesCovering,

@@ -10,7 +10,8 @@ use crate::report::baseline::Baseline;
 use crate::report::verify::{CheckId, CheckRow};
 use crate::table::Table;
 
-pub async fn check(
+/// The row of this check on the version that `table` reads.
+pub(super) async fn check(
     compared: &Compared,
     baseline: Option<&Baseline>,
     table: &Table,

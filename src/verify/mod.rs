@@ -1,9 +1,9 @@
 //! Verify: was the compaction right, and is the table healthy now? Changes nothing.
 //!
 //! The checks, one file each, in the order in which they are put out:
-//! - [`schema`], [`rows`], [`fragments`], [`tombstones`]: the version before compaction against
-//!   the one after, by time travel, other writers' commits accounted for ([`compared`]);
-//! - [`files`], [`indices_present`], [`indices_covering`], [`canary`]: the current version.
+//! - `schema`, `rows`, `fragments`, `tombstones`: the version before compaction against the one
+//!   after, by time travel, other writers' commits accounted for (`compared`);
+//! - `files`, `indices_present`, `indices_covering`, `canary`: the current version.
 //!
 //! A check that cannot be applied is skipped with the reason, and does not stand against the
 //! verification. A check that the engine cannot carry out, because it cannot read what the check

@@ -9,7 +9,8 @@ use super::compared::{Compared, Span, versions};
 use crate::report::baseline::Baseline;
 use crate::report::verify::{CheckId, CheckRow};
 
-pub fn check(compared: &Compared, baseline: Option<&Baseline>) -> CheckRow {
+/// The row of this check.
+pub(super) fn check(compared: &Compared, baseline: Option<&Baseline>) -> CheckRow {
     let (span, baseline) = match (compared, baseline) {
         (Compared::Versions(span), Some(baseline)) => (span, baseline),
         (Compared::OtherTable(reason), _) => {

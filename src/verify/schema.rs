@@ -11,7 +11,8 @@ const EXPECTED: &str = "the schema as before compaction";
 /// Lines of a difference that are shown.
 const SHOWN: usize = 4;
 
-pub fn check(compared: &Compared) -> CheckRow {
+/// The row of this check.
+pub(super) fn check(compared: &Compared) -> CheckRow {
     let span = match compared {
         Compared::Versions(span) => span,
         Compared::OtherTable(reason) => {

@@ -11,3 +11,4 @@ mod races;
 mod reads;
 mod retention;
 mod stores;
+mod verify;

@@ -1,0 +1,8 @@
+//! Verify: every check holds on a healthy table, and fails on a table broken in its way.
+
+mod bench;
+mod canary;
+mod files;
+mod indices;
+mod outcome;
+mod versions;
