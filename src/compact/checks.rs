@@ -3,17 +3,15 @@
 
 use std::time::Instant;
 
-use super::{Run, elapsed_ms};
+use super::elapsed_ms;
 use crate::error::{ErrorKind, GuardError};
 use crate::report::baseline::Baseline;
 use crate::report::compact::{ChecksPhase, PhaseStatus};
-use crate::report::verify::CheckId;
 use crate::table::Table;
 use crate::verify;
 
 /// Checks the newest version against the one that the step began with.
 pub async fn before_prune(
-    run: &Run<'_>,
     baseline: &Baseline,
     table: &mut Table,
     error: &mut Option<GuardError>,
@@ -35,8 +33,6 @@ pub async fn before_prune(
             phase.findings = rows
                 .into_iter()
                 .filter(|row| !row.passed)
-                // Without a catch-up, uncovered rows are what the spec asked for.
-                .filter(|row| run.spec.indices.catch_up || row.check != CheckId::IndicesCovering)
                 .map(|row| {
                     let subject = row.subject.map(|s| format!(" of {s}")).unwrap_or_default();
                     format!(

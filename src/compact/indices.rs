@@ -44,16 +44,23 @@ pub async fn catch_up(
             ..phase
         };
     }
-    if !run.spec.indices.catch_up {
-        return IndexPhase {
+    let wanted = run.spec.indices.catch_up;
+    let mut phase = if wanted {
+        work(run, table, error, phase, IndexSketch::is_behind).await
+    } else {
+        IndexPhase {
             status: PhaseStatus::SwitchedOff,
             ..phase
-        };
-    }
-    let mut phase = work(run, table, error, phase, IndexSketch::is_behind).await;
+        }
+    };
     if error.is_none() {
         match sketches(table).await {
-            Ok(indices) => phase.left_behind = indices.iter().filter_map(left_behind).collect(),
+            Ok(indices) => {
+                phase.left_behind = indices
+                    .iter()
+                    .filter_map(|index| left_behind(index, wanted))
+                    .collect();
+            }
             Err(fault) => {
                 phase.status = PhaseStatus::Failed;
                 *error = Some(fault);
@@ -132,13 +139,15 @@ async fn sketches(table: &Table) -> Result<Vec<IndexSketch>> {
         .await
 }
 
-/// Why an index does not cover every row although it was brought up to date; none if it does.
-fn left_behind(index: &IndexSketch) -> Option<IndexLeftBehind> {
+/// Why an index does not cover every row after the phase; none if it does.
+fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
     let rows = index.fact.rows_unindexed;
     if rows == 0 {
         return None;
     }
-    let reason = if !index.mergeable {
+    let reason = if !wanted {
+        format!("{rows} rows are not covered, and the spec asks for no catch-up")
+    } else if !index.mergeable {
         format!("{rows} rows are not covered, and this build cannot rewrite an index of this kind")
     } else if index.lacks_rows_to_train() {
         format!("not enough rows to train: it needs {MIN_ROWS_TO_TRAIN}, the table has {rows}")

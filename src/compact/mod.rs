@@ -23,7 +23,8 @@ use crate::audit::hours;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::baseline::{Baseline, VersionCounts};
-use crate::report::compact::{CompactOutputs, PhaseStatus, RemediationStatus};
+use crate::report::compact::{CompactOutputs, CompactionStats, PhaseStatus, RemediationStatus};
+use crate::report::plan::PruneCounts;
 use crate::spec::{CompactSpec, Step};
 use crate::table::Table;
 use crate::table::planning::RewriteOptions;
@@ -92,12 +93,25 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
             run.before
         }
     };
-    let baseline = baseline(&run, &table, after, &compaction_stats, &mut error).await;
-    let checks = checks::before_prune(&run, &baseline, &mut table, &mut error).await;
+    let left_behind: Vec<String> = index_catch_up
+        .left_behind
+        .iter()
+        .map(|index| index.name.clone())
+        .collect();
+    let baseline = baseline(
+        &run,
+        &table,
+        after,
+        &compaction_stats,
+        left_behind,
+        &mut error,
+    )
+    .await;
+    let checks = checks::before_prune(&baseline, &mut table, &mut error).await;
     let cleanup_stats = prune::prune(&run, &table, &mut error).await;
 
-    let table_changed = after.version != run.before.version
-        || cleanup_stats.actual != crate::report::plan::PruneCounts::default();
+    let table_changed =
+        after.version != run.before.version || cleanup_stats.actual != PruneCounts::default();
     let statuses = [
         index_merge.status,
         compaction_stats.status,
@@ -177,6 +191,7 @@ async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactO
             fragments_added: 0,
             committed_versions: Vec::new(),
             index_names: index_names(found),
+            indices_left_behind: Vec::new(),
         },
         plan,
         warnings: Vec::new(),
@@ -197,7 +212,8 @@ async fn baseline(
     run: &Run<'_>,
     table: &Table,
     after: VersionCounts,
-    compaction: &crate::report::compact::CompactionStats,
+    compaction: &CompactionStats,
+    left_behind: Vec<String>,
     error: &mut Option<GuardError>,
 ) -> Baseline {
     let committed_versions = match run
@@ -225,6 +241,7 @@ async fn baseline(
         fragments_added: actual.fragments_added,
         committed_versions,
         index_names: index_names(&run.found),
+        indices_left_behind: left_behind,
     }
 }
 

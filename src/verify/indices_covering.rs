@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use super::compared::Compared;
-use crate::report::baseline::VersionCounts;
+use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::verify::{CheckId, CheckRow};
 use crate::table::counts::VersionView;
 use crate::table::coverage::IndexCoverage;
@@ -20,6 +20,7 @@ use crate::table::indices::MIN_ROWS_TO_TRAIN;
 /// A row for each index, or one skipped row for a table without any.
 pub(super) fn check(
     compared: &Compared,
+    baseline: Option<&Baseline>,
     now: &VersionView,
     indices: &[IndexCoverage],
 ) -> Vec<CheckRow> {
@@ -31,13 +32,21 @@ pub(super) fn check(
         )];
     }
     let of_others = fragments_of_others(compared, now);
+    let told = |index: &IndexCoverage| {
+        baseline.is_some_and(|b| b.indices_left_behind.contains(&index.name))
+    };
     indices
         .iter()
-        .map(|index| row(index, now.counts, &of_others).on(&index.name))
+        .map(|index| row(index, told(index), now.counts, &of_others).on(&index.name))
         .collect()
 }
 
-fn row(index: &IndexCoverage, now: VersionCounts, of_others: &BTreeSet<u64>) -> CheckRow {
+fn row(
+    index: &IndexCoverage,
+    told: bool,
+    now: VersionCounts,
+    of_others: &BTreeSet<u64>,
+) -> CheckRow {
     let check = CheckId::IndicesCovering;
     let expected = format!("all {} rows covered", now.rows);
     let Some(indexed) = index.rows_indexed else {
@@ -56,6 +65,10 @@ fn row(index: &IndexCoverage, now: VersionCounts, of_others: &BTreeSet<u64>) -> 
         let found = format!(
             "{found}: fewer than the {MIN_ROWS_TO_TRAIN} rows that a vector index needs to be trained; searches read all rows"
         );
+        return CheckRow::judged(check, expected, found, true);
+    }
+    if told {
+        let found = format!("{found}: the compact step said that it leaves this index behind");
         return CheckRow::judged(check, expected, found, true);
     }
     let late: u64 = index

@@ -143,7 +143,7 @@ async fn structure_of(
     ];
     let indices = match table.index_coverage().await {
         Ok(indices) => {
-            checks.extend(indices_covering::check(&compared, &now, &indices));
+            checks.extend(indices_covering::check(&compared, baseline, &now, &indices));
             indices
         }
         Err(error) => {

@@ -175,6 +175,7 @@ impl Bench {
             fragments_added: after.fragments,
             committed_versions: committed.to_vec(),
             index_names: table.index_names().await.unwrap().into_iter().collect(),
+            indices_left_behind: Vec::new(),
         }
     }
 
