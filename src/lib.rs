@@ -10,10 +10,17 @@
 //!             -> emit/     Kestra lines, text for people, JSON
 //! ```
 
+pub mod cli;
 pub mod clock;
+pub mod emit;
 pub mod error;
 pub mod exit;
 pub mod redact;
 pub mod report;
+pub mod run;
+pub mod schemas;
 pub mod spec;
+pub mod step;
 pub mod table;
+
+pub use run::{Process, run};
