@@ -11,13 +11,20 @@
 //! ```
 
 pub mod audit;
+pub mod cli;
 pub mod clock;
 pub mod compact;
+pub mod emit;
 pub mod error;
 pub mod exit;
 pub mod redact;
 pub mod report;
+pub mod run;
+pub mod schemas;
 pub mod spec;
 pub mod state;
+pub mod step;
 pub mod table;
 pub mod verify;
+
+pub use run::{Process, run};

@@ -99,6 +99,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         table: snapshot.id,
         plan: snapshot.plan,
         unknown: snapshot.unknown,
+        truncated: Vec::new(),
     })
 }
 

@@ -156,6 +156,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         baseline,
         warnings: Vec::new(),
         unknown: run.found.unknown,
+        truncated: Vec::new(),
         error,
     };
     outputs.summary = summary::of(&outputs);
@@ -196,6 +197,7 @@ async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactO
         plan,
         warnings: Vec::new(),
         unknown: found.unknown.clone(),
+        truncated: Vec::new(),
         error: None,
     };
     outputs.summary = summary::of(&outputs);

@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Unknown;
 use super::plan::Plan;
 use super::state::StateSnapshot;
 use super::table::{
     FormatFacts, FragmentFacts, IndexFact, RefFacts, StorageFacts, TableId, VersionFacts,
 };
+use super::{Truncation, Unknown};
 use crate::spec::Step;
 
 /// How the table is.
@@ -168,4 +168,7 @@ pub struct AuditOutputs {
     pub warnings: Vec<String>,
     /// Facts that could not be had.
     pub unknown: Vec<Unknown>,
+    /// Lists that were cut so that the outputs stay small; absent where all is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub truncated: Vec<Truncation>,
 }

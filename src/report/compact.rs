@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Unknown;
 use super::baseline::Baseline;
 use super::plan::{NoTaskReason, Plan, PruneCounts};
 use super::table::{RefFacts, TableId};
+use super::{Truncation, Unknown};
 use crate::error::GuardError;
 use crate::spec::Step;
 
@@ -198,4 +198,7 @@ pub struct CompactOutputs {
     /// The failure of the phase that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<GuardError>,
+    /// Lists that were cut so that the outputs stay small; absent where all is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub truncated: Vec<Truncation>,
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Truncation;
 use crate::error::GuardError;
 use crate::spec::Step;
 
@@ -15,4 +16,7 @@ pub struct FailureOutputs {
     pub step: Option<Step>,
     /// What went wrong.
     pub error: GuardError,
+    /// Lists that were cut so that the outputs stay small; absent where all is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub truncated: Vec<Truncation>,
 }

@@ -8,6 +8,7 @@ pub mod baseline;
 pub mod compact;
 pub mod failure;
 pub mod metrics;
+pub mod outcome;
 pub mod plan;
 pub mod state;
 pub mod table;
@@ -35,6 +36,18 @@ impl Unknown {
             reason: reason.into(),
         }
     }
+}
+
+/// A list that was cut so that the outputs stay small; the report file has all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Truncation {
+    /// JSON pointer to the list in the outputs.
+    pub list: String,
+    /// Items that were kept, the first ones.
+    pub kept: u64,
+    /// Items that there were.
+    pub total: u64,
 }
 
 /// Rounds to two decimals, for percentages and milliseconds.

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Truncation;
 use super::state::StateSnapshot;
 use super::table::TableId;
 use crate::spec::Step;
@@ -191,4 +192,7 @@ pub struct VerifyOutputs {
     pub state_reset: bool,
     /// What an operator should know.
     pub warnings: Vec<String>,
+    /// Lists that were cut so that the outputs stay small; absent where all is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub truncated: Vec<Truncation>,
 }

@@ -1,16 +1,21 @@
 //! The task spec: one JSON object that says which step to run on which table, and how.
 //!
-
+//! - [`parse`](mod@parse): bytes to a checked spec, by way of [`strict_json`] and the schema.
+//! - `faults`: what is wrong with a spec, in plain words.
 //! - [`audit`], [`compact`], [`verify`]: the fields of each step.
 //! - [`rules`]: rules between fields, which a schema cannot say.
 //! - [`location`]: what a database location and a table name may be.
 //! - [`tuning`]: the objects that tune an operation, shared by steps.
+//! - [`example`](mod@example): a spec of each step to start from.
 
 pub mod audit;
 pub mod compact;
-
+pub mod example;
+pub(crate) mod faults;
 pub mod location;
-
+pub mod parse;
+pub mod rules;
+pub mod strict_json;
 pub mod tuning;
 pub mod verify;
 
@@ -22,8 +27,9 @@ use serde::{Deserialize, Serialize};
 
 pub use audit::AuditSpec;
 pub use compact::CompactSpec;
+pub use example::example;
 pub use location::{Location, TableName};
-
+pub use parse::{Checked, parse};
 pub use verify::VerifySpec;
 
 /// The largest spec that is read, in bytes.

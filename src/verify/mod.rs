@@ -105,6 +105,7 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         new_state_snapshot,
         state_reset,
         warnings,
+        truncated: Vec::new(),
     })
 }
 

@@ -1,0 +1,293 @@
+//! Bytes to a checked spec. Nothing is opened before all of it holds.
+//!
+//! ```text
+//! bytes -> UTF-8 -> strict JSON -> step -> schema -> types -> rules between fields
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::strict_json::{self, Refusal};
+use super::{Location, MAX_SPEC_BYTES, SPEC_VERSION, Step, TableName, TaskSpec, faults, rules};
+use crate::error::{ErrorKind, GuardError, Result, SpecFault};
+use crate::schemas::SchemaName;
+
+/// Faults that an error lists, at most; the message has the total.
+const MAX_FAULTS: usize = 50;
+
+/// The largest whole number that every JSON tool carries exactly.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The field whose text is kept as it came.
+const STATE_FIELD: &str = "previous_state";
+
+/// A spec that holds, and what of it may be opened.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The spec.
+    pub spec: TaskSpec,
+    /// The database.
+    pub location: Location,
+    /// The table in it.
+    pub table: TableName,
+}
+
+/// Reads and checks a spec. Relative paths in it start at `working_dir`.
+///
+/// # Errors
+/// `spec_*` with all faults at once; `retention_below_floor`, `managed_database` or
+/// `storage_not_built_in` where that is all that is wrong.
+pub fn parse(bytes: &[u8], working_dir: &Path) -> Result<Checked> {
+    let text = text(bytes)?;
+    let mut value = strict_json::parse(text).map_err(|refusal| not_json(&refusal))?;
+    let Some(object) = value.as_object_mut() else {
+        return Err(GuardError::new(
+            ErrorKind::SpecNotJson,
+            "the spec must be a JSON object, at line 1 column 1",
+        ));
+    };
+    for (name, member) in object.iter_mut() {
+        if name != STATE_FIELD {
+            whole_numbers(member);
+        }
+    }
+    let step = step(&value)?;
+    let schema = SchemaName::of_spec(step).schema();
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
+        .map_err(|e| GuardError::new(ErrorKind::Internal, format!("the schema of {step}: {e}")))?;
+    let found = faults::of_schema(&schema, &validator, &value);
+    if !found.is_empty() {
+        return Err(invalid(found));
+    }
+    let text = normalised(text, &value)?;
+    let spec = match step {
+        Step::Audit => typed(&text).map(TaskSpec::Audit),
+        Step::Compact => typed(&text).map(TaskSpec::Compact),
+        Step::Verify => typed(&text).map(TaskSpec::Verify),
+    }?;
+    checked(spec, working_dir)
+}
+
+/// The step that a spec names, however wrong the rest of it is.
+#[must_use]
+pub fn step_of(bytes: &[u8]) -> Option<Step> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        step: Step,
+    }
+    let named: Named = serde_json::from_slice(bytes).ok()?;
+    Some(named.step)
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    if bytes.len() > MAX_SPEC_BYTES {
+        return Err(GuardError::new(
+            ErrorKind::SpecTooLarge,
+            format!("the spec is larger than {MAX_SPEC_BYTES} bytes"),
+        )
+        .hint("Pass the state of this one table only, not of all tables."));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        GuardError::new(
+            ErrorKind::SpecNotUtf8,
+            format!("the spec is not UTF-8 at byte {}", error.valid_up_to()),
+        )
+    })?;
+    if text.trim().is_empty() {
+        return Err(
+            GuardError::new(ErrorKind::SpecEmpty, "the spec is empty").hint(
+                "Give one JSON object on stdin or with --spec FILE; `lancedb-guard example audit` prints one.",
+            ),
+        );
+    }
+    Ok(text)
+}
+
+fn not_json(refusal: &Refusal) -> GuardError {
+    match refusal {
+        Refusal::Syntax {
+            problem,
+            line,
+            column,
+        } => {
+            let problem = match problem.as_str() {
+                "trailing characters" => "there is text after the JSON object",
+                "recursion limit exceeded" => "it is nested deeper than 127 levels",
+                other => other,
+            };
+            GuardError::new(
+                ErrorKind::SpecNotJson,
+                format!(
+                    "the spec is not one JSON object: {problem}, at line {line} column {column}"
+                ),
+            )
+        }
+        Refusal::DuplicateKey {
+            pointer,
+            line,
+            column,
+        } => {
+            let fault = faults::at(pointer, "stands twice in its object", &Value::Null);
+            let mut error = GuardError::new(
+                ErrorKind::SpecDuplicateKey,
+                format!(
+                    "the key {} stands twice in the spec, the second time at line {line} column {column}",
+                    fault.pointer
+                ),
+            );
+            error.faults.push(fault);
+            error
+        }
+    }
+}
+
+/// Makes whole numbers of floats that are whole: Kestra writes 12345678 as 1.2345678E7.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) = number.as_f64()
+                && float.fract() == 0.0
+                && float.abs() < MAX_EXACT
+            {
+                #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+                let whole = float as i64;
+                *number = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
+/// Which schema applies. Without a step there is none, so the two fields that choose it are
+/// checked by hand.
+fn step(spec: &Value) -> Result<Step> {
+    let known = Step::ALL.map(|step| Value::from(step.name()));
+    let named = spec.get("step");
+    if let Some(step) = Step::ALL
+        .into_iter()
+        .find(|step| named.and_then(Value::as_str) == Some(step.name()))
+    {
+        return Ok(step);
+    }
+    let mut found = vec![faults::not_allowed("/step", &known, spec)];
+    if named.is_none() {
+        found[0].problem = "is required: \"audit\", \"compact\" or \"verify\"".to_owned();
+        if let Some(fields) = spec.as_object() {
+            // A misspelt "step" itself.
+            let near = fields
+                .keys()
+                .find(|key| faults::nearest(key, ["step"]).is_some());
+            found[0].did_you_mean = near.map(|_| "step".to_owned());
+        }
+    }
+    match spec.get("spec_version") {
+        None => found.push(faults::at(
+            "/spec_version",
+            format!("is required: this build understands {SPEC_VERSION}"),
+            spec,
+        )),
+        Some(version) if version.as_u64() == Some(SPEC_VERSION.into()) => {}
+        Some(_) => found.push(faults::not_allowed(
+            "/spec_version",
+            &[SPEC_VERSION.into()],
+            spec,
+        )),
+    }
+    Err(invalid(found))
+}
+
+/// The spec as text again, with whole numbers as such and the state byte for byte as it came.
+fn normalised(text: &str, value: &Value) -> Result<String> {
+    let internal = |e: serde_json::Error| GuardError::new(ErrorKind::Internal, e.to_string());
+    let raw: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(internal)?;
+    let mut members = Vec::new();
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let name_text = serde_json::to_string(name).map_err(internal)?;
+        let member = match raw.get(name) {
+            Some(raw) if name == STATE_FIELD => raw.get().to_owned(),
+            _ => serde_json::to_string(member).map_err(internal)?,
+        };
+        members.push(format!("{name_text}:{member}"));
+    }
+    Ok(format!("{{{}}}", members.join(",")))
+}
+
+fn typed<T: DeserializeOwned>(text: &str) -> Result<T> {
+    // The schema has passed, so this is the rare value that a schema cannot exclude, such as a
+    // time outside the calendar.
+    serde_json::from_str(text).map_err(|error| {
+        let problem = error.to_string();
+        let problem = problem.split(" at line ").next().unwrap_or_default();
+        invalid(vec![SpecFault {
+            pointer: String::new(),
+            problem: faults::shorten(&crate::redact::text(problem), 200),
+            found: None,
+            did_you_mean: None,
+        }])
+    })
+}
+
+fn checked(spec: TaskSpec, working_dir: &Path) -> Result<Checked> {
+    let mut found = rules::check(&spec);
+    let common = spec.common();
+    let location = Location::parse(common.db_uri, working_dir);
+    if let Err(error) = &location {
+        found.extend(error.faults.iter().cloned());
+    }
+    if let [only] = found.as_slice()
+        && only.pointer == rules::RETENTION_POINTER
+        && location.is_ok()
+    {
+        let mut error = GuardError::new(
+            ErrorKind::RetentionBelowFloor,
+            format!("stale_version_retention_hours {}", only.problem),
+        )
+        .hint("Readers need time to move on to a newer version; give at least one hour.");
+        error.faults = found;
+        return Err(error);
+    }
+    if !found.is_empty() {
+        found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+        return Err(invalid(found));
+    }
+    let table = TableName::parse(common.table_name)
+        .map_err(|problem| GuardError::new(ErrorKind::SpecInvalid, problem))?;
+    Ok(Checked {
+        location: location?,
+        table,
+        spec,
+    })
+}
+
+fn invalid(mut found: Vec<SpecFault>) -> GuardError {
+    let total = found.len();
+    let first = found.first().map_or_else(String::new, |fault| {
+        let place = if fault.pointer.is_empty() {
+            "the spec"
+        } else {
+            &fault.pointer
+        };
+        format!("{place} {}", fault.problem)
+    });
+    let message = match total {
+        1 => format!("the spec has a fault: {first}"),
+        _ => format!("the spec has {total} faults; the first: {first}"),
+    };
+    found.truncate(MAX_FAULTS);
+    let mut error = GuardError::new(ErrorKind::SpecInvalid, message)
+        .hint("`lancedb-guard schema STEP-spec` prints what a spec may hold.")
+        .with("faults", total);
+    error.faults = found;
+    error
+}
+
+#[cfg(test)]
+mod tests;
