@@ -1,8 +1,10 @@
 //! One run: arguments and spec in, one step, outputs and exit code out.
 
+use std::any::Any;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -10,6 +12,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use clap::Parser;
 use clap::error::ErrorKind as UsageKind;
+use futures::FutureExt;
 
 use crate::cli::{Cli, Command};
 use crate::clock::Clock;
@@ -202,10 +205,8 @@ fn spec_bytes(process: &mut Process<'_>, cli: &Cli) -> Result<Vec<u8>> {
 #[must_use]
 pub fn answer(bytes: &[u8], working_dir: &Path, now: DateTime<Utc>) -> Outcome {
     let step = spec::parse::step_of(bytes);
-    let working_dir = working_dir.to_owned();
-    let bytes = bytes.to_owned();
-    caught(async move {
-        let checked = spec::parse(&bytes, &working_dir)?;
+    caught(async {
+        let checked = spec::parse(bytes, working_dir)?;
         let clock = Clock::of_run(checked.spec.common().evaluated_at, now)?;
         on_table(checked, &clock, &OpenOptions::default()).await
     })
@@ -222,19 +223,17 @@ pub async fn on_table(checked: Checked, clock: &Clock, options: &OpenOptions) ->
     step::run(&checked.spec, table, clock).await
 }
 
-/// Runs a future on a runtime of its own and turns a panic into an error.
-fn caught<F>(work: F) -> Result<Outcome>
-where
-    F: Future<Output = Result<Outcome>> + Send + 'static,
-{
+/// Runs a future on a runtime of its own and turns a panic into an error. What the future holds
+/// is dropped by the panic, so nothing half-changed is seen afterwards.
+fn caught(work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| GuardError::new(ErrorKind::Internal, format!("no runtime: {error}")))?;
-    let joined = runtime.block_on(runtime.spawn(work));
+    let ended = runtime.block_on(AssertUnwindSafe(work).catch_unwind());
     // Not waiting for blocking reads of the engine that nobody needs any more.
     runtime.shutdown_background();
-    joined.unwrap_or_else(|error| Err(panic_error(error)))
+    ended.unwrap_or_else(|panic| Err(panic_error(panic)))
 }
 
 /// Where the last panic happened, as the hook saw it.
@@ -253,15 +252,12 @@ fn silence_panics() {
     }));
 }
 
-fn panic_error(error: tokio::task::JoinError) -> GuardError {
-    let message = match error.try_into_panic() {
-        Ok(panic) => match panic.downcast::<String>() {
-            Ok(text) => *text,
-            Err(panic) => panic
-                .downcast::<&str>()
-                .map_or_else(|_| "no message".to_owned(), |text| (*text).to_owned()),
-        },
-        Err(error) => error.to_string(),
+fn panic_error(panic: Box<dyn Any + Send>) -> GuardError {
+    let message = match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic
+            .downcast::<&str>()
+            .map_or_else(|_| "no message".to_owned(), |text| (*text).to_owned()),
     };
     let error = GuardError::new(ErrorKind::Internal, format!("the engine panicked: {message}"))
         .hint("This is a fault of the tool or of the engine; please report it with the spec and this message.");
