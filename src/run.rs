@@ -16,6 +16,7 @@ use futures::FutureExt;
 
 use crate::cli::{Cli, Command};
 use crate::clock::Clock;
+use crate::emit::kestra::Level;
 use crate::emit::{self, Format};
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::exit::Exit;
@@ -143,23 +144,37 @@ fn task(process: &mut Process<'_>, cli: &Cli) -> Exit {
         }
         Err(error) => Outcome::failure(None, error),
     };
-    let mut exit = outcome.exit();
+    let report_lost = report.and_then(|mut file| {
+        let written = file.write_all(emit::json::report(&outcome).as_bytes());
+        written.err().map(|error| report_error(cli, &error))
+    });
     let metrics = emit::metrics::of(&outcome, began.elapsed());
-    say(
-        process.stdout,
-        &emit::render(cli.format, &outcome, &metrics),
-    );
-    if let Some(mut file) = report
-        && let Err(error) = file.write_all(emit::json::report(&outcome).as_bytes())
-    {
-        // The answer stands, and Kestra adds this error to it.
-        let outcome = Outcome::failure(outcome.step(), report_error(cli, &error));
-        say(process.stdout, &emit::render(cli.format, &outcome, &[]));
-        if exit == Exit::Answered {
-            exit = outcome.exit();
-        }
+    let answer = emit::render(cli.format, &outcome, &metrics);
+    let Some(error) = report_lost else {
+        say(process.stdout, &answer);
+        return outcome.exit();
+    };
+    let sentence = emit::text::error_sentence(&error);
+    if cli.format != Format::Kestra {
+        say(process.stdout, &answer);
+        say(process.stderr, &format!("{sentence}\n"));
+    } else if outcome.error().is_some() {
+        say(
+            process.stdout,
+            &(emit::kestra::log(Level::Error, &sentence) + &answer),
+        );
+    } else {
+        // The answer stands, and Kestra merges the error of the second line into it.
+        let failure = Outcome::failure(outcome.step(), error.clone());
+        say(
+            process.stdout,
+            &(answer + &emit::render(cli.format, &failure, &[])),
+        );
     }
-    exit
+    match outcome.exit() {
+        Exit::Answered => error.exit(),
+        exit => exit,
+    }
 }
 
 fn open_report(cli: &Cli, working_dir: &Path) -> Result<Option<File>> {

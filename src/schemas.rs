@@ -163,6 +163,12 @@ fn constant(schema: &mut Value, field: &str, value: Value) {
         part.extend(description.map(|text| ("description".to_owned(), text)));
         part.insert("const".to_owned(), value);
     }
+    // What nothing refers to any more would only puzzle a reader.
+    if !schema.to_string().contains("\"#/$defs/Step\"")
+        && let Some(Value::Object(definitions)) = schema.get_mut("$defs")
+    {
+        definitions.remove("Step");
+    }
 }
 
 /// Puts the limit of every integer into numbers: `uint64` is no format that a validator knows.

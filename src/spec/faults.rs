@@ -170,7 +170,8 @@ fn type_names(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(kind) => kind.to_string(),
         TypeKind::Multiple(kinds) => {
-            let names: Vec<String> = kinds.iter().map(|kind| kind.to_string()).collect();
+            let mut names: Vec<String> = kinds.iter().map(|kind| kind.to_string()).collect();
+            names.sort_by_key(|name| name == "null");
             names.join(" or ")
         }
     }

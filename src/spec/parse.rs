@@ -63,13 +63,13 @@ pub fn parse(bytes: &[u8], working_dir: &Path) -> Result<Checked> {
         .map_err(|e| GuardError::new(ErrorKind::Internal, format!("the schema of {step}: {e}")))?;
     let found = faults::of_schema(&schema, &validator, &value);
     if !found.is_empty() {
-        return Err(invalid(found));
+        return Err(invalid(found, Some(step)));
     }
     let text = normalised(text, &value)?;
     let spec = match step {
-        Step::Audit => typed(&text).map(TaskSpec::Audit),
-        Step::Compact => typed(&text).map(TaskSpec::Compact),
-        Step::Verify => typed(&text).map(TaskSpec::Verify),
+        Step::Audit => typed(&text, step).map(TaskSpec::Audit),
+        Step::Compact => typed(&text, step).map(TaskSpec::Compact),
+        Step::Verify => typed(&text, step).map(TaskSpec::Verify),
     }?;
     checked(spec, working_dir)
 }
@@ -99,6 +99,12 @@ fn text(bytes: &[u8]) -> Result<&str> {
             format!("the spec is not UTF-8 at byte {}", error.valid_up_to()),
         )
     })?;
+    if text.starts_with('\u{feff}') {
+        return Err(GuardError::new(
+            ErrorKind::SpecNotJson,
+            "the spec begins with a byte order mark, which JSON does not allow",
+        ));
+    }
     if text.trim().is_empty() {
         return Err(
             GuardError::new(ErrorKind::SpecEmpty, "the spec is empty").hint(
@@ -117,8 +123,16 @@ fn not_json(refusal: &Refusal) -> GuardError {
             column,
         } => {
             let problem = match problem.as_str() {
-                "trailing characters" => "there is text after the JSON object",
+                "trailing characters" => "there is text after it",
                 "recursion limit exceeded" => "it is nested deeper than 127 levels",
+                "expected value" | "expected ident" => "there is no JSON value",
+                "number out of range" => "there is a number out of range",
+                text if text.starts_with("control character") => {
+                    "there is a control character inside a text"
+                }
+                text if text.contains("hex escape") => {
+                    "there is half a surrogate pair or another broken \\u escape"
+                }
                 other => other,
             };
             GuardError::new(
@@ -201,7 +215,7 @@ fn step(spec: &Value) -> Result<Step> {
             spec,
         )),
     }
-    Err(invalid(found))
+    Err(invalid(found, None))
 }
 
 /// The spec as text again, with whole numbers as such and the state byte for byte as it came.
@@ -220,18 +234,19 @@ fn normalised(text: &str, value: &Value) -> Result<String> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-fn typed<T: DeserializeOwned>(text: &str) -> Result<T> {
+fn typed<T: DeserializeOwned>(text: &str, step: Step) -> Result<T> {
     // The schema has passed, so this is the rare value that a schema cannot exclude, such as a
     // time outside the calendar.
     serde_json::from_str(text).map_err(|error| {
         let problem = error.to_string();
         let problem = problem.split(" at line ").next().unwrap_or_default();
-        invalid(vec![SpecFault {
+        let fault = SpecFault {
             pointer: String::new(),
             problem: faults::shorten(&crate::redact::text(problem), 200),
             found: None,
             did_you_mean: None,
-        }])
+        };
+        invalid(vec![fault], Some(step))
     })
 }
 
@@ -256,7 +271,7 @@ fn checked(spec: TaskSpec, working_dir: &Path) -> Result<Checked> {
     }
     if !found.is_empty() {
         found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
-        return Err(invalid(found));
+        return Err(invalid(found, Some(common.step)));
     }
     let table = TableName::parse(common.table_name)
         .map_err(|problem| GuardError::new(ErrorKind::SpecInvalid, problem))?;
@@ -267,7 +282,7 @@ fn checked(spec: TaskSpec, working_dir: &Path) -> Result<Checked> {
     })
 }
 
-fn invalid(mut found: Vec<SpecFault>) -> GuardError {
+fn invalid(mut found: Vec<SpecFault>, step: Option<Step>) -> GuardError {
     let total = found.len();
     let first = found.first().map_or_else(String::new, |fault| {
         let place = if fault.pointer.is_empty() {
@@ -275,7 +290,7 @@ fn invalid(mut found: Vec<SpecFault>) -> GuardError {
         } else {
             &fault.pointer
         };
-        format!("{place} {}", fault.problem)
+        format!("{place}: {}", fault.problem)
     });
     let message = match total {
         1 => format!("the spec has a fault: {first}"),
@@ -283,7 +298,10 @@ fn invalid(mut found: Vec<SpecFault>) -> GuardError {
     };
     found.truncate(MAX_FAULTS);
     let mut error = GuardError::new(ErrorKind::SpecInvalid, message)
-        .hint("`lancedb-guard schema STEP-spec` prints what a spec may hold.")
+        .hint(format!(
+            "`lancedb-guard schema {}-spec` prints what a spec may hold.",
+            step.map_or("STEP", Step::name)
+        ))
         .with("faults", total);
     error.faults = found;
     error
