@@ -4,9 +4,12 @@
 mod tables;
 
 mod acceptance;
+mod command_line;
 mod compat;
 mod fixtures;
+mod guard;
 mod harness;
+mod hostile_specs;
 mod races;
 mod reads;
 mod retention;

@@ -1,0 +1,114 @@
+//! Runs the binary as a flow does, and checks what must hold for every run.
+
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use serde_json::Value;
+
+/// What a run printed, checked against the contract of Kestra lines.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub outputs: Value,
+}
+
+/// Runs the binary with a spec on stdin, in Kestra mode.
+pub fn run(spec: &[u8], working_dir: &Path) -> Run {
+    let output = raw(&[], spec, working_dir);
+    checked(&output)
+}
+
+/// Runs the binary with arguments and stdin.
+pub fn raw(arguments: &[&str], stdin: &[u8], working_dir: &Path) -> Output {
+    cargo_bin_cmd!("lancedb-guard")
+        .args(arguments)
+        .current_dir(working_dir)
+        .write_stdin(stdin)
+        .output()
+        .unwrap()
+}
+
+/// Checks what must hold for every run in Kestra mode, and takes the outputs out.
+pub fn checked(output: &Output) -> Run {
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "",
+        "Kestra shows stderr as errors"
+    );
+    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
+    let mut outputs = None;
+    for line in stdout.lines() {
+        let Some(json) = line.strip_prefix("::").and_then(|l| l.strip_suffix("::")) else {
+            assert!(!line.starts_with("::"), "half a marker: {line}");
+            continue;
+        };
+        assert!(line.is_ascii() && line.len() <= 96 * 1024);
+        let value: Value = serde_json::from_str(json).unwrap();
+        let members = value.as_object().unwrap();
+        assert_eq!(members.len(), 1, "a marker holds one thing: {line}");
+        if let Some(found) = value.get("outputs") {
+            assert!(
+                outputs.replace(found.clone()).is_none(),
+                "two outputs lines"
+            );
+        }
+    }
+    let last = stdout.lines().last().unwrap();
+    assert!(!last.starts_with("::"), "a marker is the last line");
+    let outputs = outputs.expect("an outputs line");
+    let code = output.status.code().unwrap();
+    assert_eq!(
+        outputs
+            .pointer("/error/code")
+            .and_then(Value::as_i64)
+            .unwrap_or(0),
+        i64::from(code)
+    );
+    assert_schema(&outputs);
+    Run {
+        code,
+        stdout,
+        outputs,
+    }
+}
+
+/// The outputs satisfy their own schema.
+fn assert_schema(outputs: &Value) {
+    use lancedb_guard::schemas::SchemaName;
+    let is_failure = outputs
+        .as_object()
+        .unwrap()
+        .keys()
+        .all(|key| ["step", "error", "truncated"].contains(&key.as_str()));
+    let name = match outputs["step"].as_str() {
+        _ if is_failure => SchemaName::FailureOutputs,
+        Some("audit") => SchemaName::AuditOutputs,
+        Some("compact") => SchemaName::CompactOutputs,
+        _ => SchemaName::VerifyOutputs,
+    };
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .build(&name.schema())
+        .unwrap();
+    let faults: Vec<String> = validator
+        .iter_errors(outputs)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{}: {faults:#?}", name.name());
+}
+
+/// The stdout with what varies from run to run made the same.
+pub fn snapshot(name: &str, stdout: &str) {
+    insta::with_settings!({
+        omit_expression => true,
+        prepend_module_to_snapshot => false,
+        filters => vec![(
+            r#"("name":"[a-z_]+","type":"timer","value":)[0-9.e-]+"#,
+            "$1[seconds]",
+        )],
+    }, {
+        insta::assert_snapshot!(name, stdout);
+    });
+}
