@@ -4,10 +4,9 @@
 //! bytes -> UTF-8 -> strict JSON -> step -> schema -> types -> rules between fields
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -61,17 +60,46 @@ pub fn parse(bytes: &[u8], working_dir: &Path) -> Result<Checked> {
         .should_validate_formats(true)
         .build(&schema)
         .map_err(|e| GuardError::new(ErrorKind::Internal, format!("the schema of {step}: {e}")))?;
-    let found = faults::of_schema(&schema, &validator, &value);
-    if !found.is_empty() {
-        return Err(invalid(found, Some(step)));
+    let mut found = faults::of_schema(&schema, &validator, &value);
+    if found.is_empty() {
+        return checked(typed(&normalised(text, &value)?, step)?, working_dir);
     }
-    let text = normalised(text, &value)?;
-    let spec = match step {
-        Step::Audit => typed(&text, step).map(TaskSpec::Audit),
-        Step::Compact => typed(&text, step).map(TaskSpec::Compact),
-        Step::Verify => typed(&text, step).map(TaskSpec::Verify),
-    }?;
-    checked(spec, working_dir)
+    found.extend(faults_beside(&found, text, value, step, working_dir));
+    found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+    Err(invalid(found, Some(step)))
+}
+
+/// What the rules find in the fields that the schema has nothing against, so that one run names
+/// all faults.
+fn faults_beside(
+    found: &[SpecFault],
+    text: &str,
+    mut value: Value,
+    step: Step,
+    working_dir: &Path,
+) -> Vec<SpecFault> {
+    let faulty: BTreeSet<&str> = found
+        .iter()
+        .filter_map(|fault| fault.pointer.split('/').nth(1))
+        .collect();
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|name, _| !faulty.contains(name.as_str()));
+    }
+    // Where a required field is missing or faulty, there is no spec to apply the rules to.
+    let spec = normalised(text, &value).and_then(|text| typed(&text, step));
+    let Err(error) = spec.and_then(|spec| checked(spec, working_dir)) else {
+        return Vec::new();
+    };
+    let mut beside = error.faults;
+    // Without a position it is about the spec that lacks its faulty fields, not about the one
+    // given; and a threshold is not compared with the default of a faulty one.
+    let limit_unknown = faulty.contains("fragment_count_threshold");
+    beside.retain(|fault| match fault.pointer.strip_prefix('/') {
+        None => false,
+        Some(_) if fault.pointer == rules::CRITICAL_POINTER => !limit_unknown,
+        Some(field) => !faulty.contains(field),
+    });
+    beside
 }
 
 /// The step that a spec names, however wrong the rest of it is.
@@ -234,10 +262,15 @@ fn normalised(text: &str, value: &Value) -> Result<String> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-fn typed<T: DeserializeOwned>(text: &str, step: Step) -> Result<T> {
+fn typed(text: &str, step: Step) -> Result<TaskSpec> {
+    let spec = match step {
+        Step::Audit => serde_json::from_str(text).map(TaskSpec::Audit),
+        Step::Compact => serde_json::from_str(text).map(TaskSpec::Compact),
+        Step::Verify => serde_json::from_str(text).map(TaskSpec::Verify),
+    };
     // The schema has passed, so this is the rare value that a schema cannot exclude, such as a
     // time outside the calendar.
-    serde_json::from_str(text).map_err(|error| {
+    spec.map_err(|error| {
         let problem = error.to_string();
         let problem = problem.split(" at line ").next().unwrap_or_default();
         let fault = SpecFault {

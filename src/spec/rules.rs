@@ -12,6 +12,9 @@ pub const RETENTION_FLOOR_HOURS: f64 = 1.0;
 /// The fault that is a refusal (exit 4) where it is the only one.
 pub const RETENTION_POINTER: &str = "/stale_version_retention_hours";
 
+/// The fault of two thresholds that contradict each other.
+pub const CRITICAL_POINTER: &str = "/critical_fragment_threshold";
+
 /// Every rule that the spec breaks.
 #[must_use]
 pub fn check(spec: &TaskSpec) -> Vec<SpecFault> {
@@ -21,7 +24,7 @@ pub fn check(spec: &TaskSpec) -> Vec<SpecFault> {
         TaskSpec::Audit(spec) => {
             if spec.critical_fragment_threshold < spec.fragment_count_threshold {
                 faults.push(fault(
-                    "/critical_fragment_threshold",
+                    CRITICAL_POINTER,
                     format!(
                         "must be at least fragment_count_threshold, which is {}",
                         spec.fragment_count_threshold

@@ -256,3 +256,23 @@ fn a_managed_database_is_refused_before_anything_is_opened() {
     let error = read(&spec(Step::Audit, json!({"db_uri": "db://prod"}))).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ManagedDatabase);
 }
+
+#[test]
+fn rules_are_applied_beside_faults_of_the_schema() {
+    let faults = faults_of(&spec(
+        Step::Audit,
+        json!({"zzz": 1, "critical_fragment_threshold": 10, "stale_version_retention_hours": 0.5}),
+    ));
+    let pointers: Vec<&str> = faults.iter().map(|(pointer, _)| pointer.as_str()).collect();
+    assert_eq!(
+        pointers,
+        [
+            "/critical_fragment_threshold",
+            "/stale_version_retention_hours",
+            "/zzz"
+        ]
+    );
+    // Not compared with the default of a threshold that could not be read.
+    let given = json!({"fragment_count_threshold": "x", "critical_fragment_threshold": 10});
+    assert_eq!(faults_of(&spec(Step::Audit, given)).len(), 1);
+}
