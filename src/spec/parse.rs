@@ -96,7 +96,7 @@ fn faults_beside(
     let limit_unknown = faulty.contains("fragment_count_threshold");
     beside.retain(|fault| match fault.pointer.strip_prefix('/') {
         None => false,
-        Some(_) if fault.pointer == rules::CRITICAL_POINTER => !limit_unknown,
+        Some(_) if fault.pointer == rules::CRITICAL_POINTER && limit_unknown => false,
         Some(field) => !faulty.contains(field),
     });
     beside

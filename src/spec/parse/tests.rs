@@ -273,6 +273,10 @@ fn rules_are_applied_beside_faults_of_the_schema() {
         ]
     );
     // Not compared with the default of a threshold that could not be read.
-    let given = json!({"fragment_count_threshold": "x", "critical_fragment_threshold": 10});
-    assert_eq!(faults_of(&spec(Step::Audit, given)).len(), 1);
+    for given in [
+        json!({"fragment_count_threshold": "x", "critical_fragment_threshold": 10}),
+        json!({"fragment_count_threshold": 200, "critical_fragment_threshold": "x"}),
+    ] {
+        assert_eq!(faults_of(&spec(Step::Audit, given)).len(), 1);
+    }
 }
