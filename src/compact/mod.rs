@@ -25,6 +25,7 @@ use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::compact::{CompactOutputs, CompactionStats, PhaseStatus, RemediationStatus};
 use crate::report::plan::PruneCounts;
+use crate::report::text::word;
 use crate::spec::{CompactSpec, Step};
 use crate::table::Table;
 use crate::table::planning::RewriteOptions;
@@ -288,7 +289,7 @@ fn partly_done(cause: GuardError, statuses: &[PhaseStatus; 5]) -> GuardError {
     .hint(cause.hint.clone().unwrap_or_else(|| {
         "What was committed stays and is whole; running again goes on from there.".to_owned()
     }))
-    .with("cause", format!("{:?}", cause.kind))
+    .with("cause", word(&cause.kind))
     .with("failed_phase", failed);
     error.retryable = cause.retryable;
     error.context.extend(cause.context);

@@ -3,15 +3,13 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-use serde_json::Value;
-
 use crate::error::GuardError;
 use crate::report::audit::AuditOutputs;
 use crate::report::compact::CompactOutputs;
 use crate::report::outcome::Outcome;
 use crate::report::plan::Plan;
 use crate::report::table::TableId;
+use crate::report::text::word;
 use crate::report::verify::{CheckStatus, VerifyOutputs};
 
 /// A text on one line, without control characters and without characters that change the
@@ -328,14 +326,6 @@ impl Page {
         for item in items {
             self.line(&format!("  - {item}"));
         }
-    }
-}
-
-/// The name of an enum's value, as it stands on the wire.
-fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(name)) => name,
-        _ => String::new(),
     }
 }
 

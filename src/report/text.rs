@@ -1,4 +1,7 @@
-//! Numbers as a person reads them.
+//! Numbers and names as a person reads them.
+
+use serde::Serialize;
+use serde_json::Value;
 
 /// A number and its noun.
 #[must_use]
@@ -30,6 +33,15 @@ pub fn bytes(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// The name of a unit variant, as outputs spell it.
+#[must_use]
+pub fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(name)) => name,
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use super::compared::{Compared, versions};
 use crate::report::baseline::{Baseline, VersionCounts};
+use crate::report::text::count;
 use crate::report::verify::{CheckId, CheckRow};
 
 /// The row of this check. `pre` is what the audit found, `now` what the current version has.
@@ -31,11 +32,18 @@ pub(super) fn check(
     let promised = i128::from(baseline.fragments_expected);
     let found_count = i128::from(span.after.counts.fragments);
     let others = span.foreign_sum(|change| change.fragments);
-    let mut expected = format!("{promised} fragments as planned");
+    let mut expected = format!(
+        "{} as planned",
+        count(baseline.fragments_expected, "fragment")
+    );
     if others != 0 {
         expected = format!("{expected}, and {others:+} by other writers");
     }
-    let found = format!("{found_count} fragments in {}", span.after_name());
+    let found = format!(
+        "{} in {}",
+        count(span.after.counts.fragments, "fragment"),
+        span.after_name()
+    );
     let lies = super::lies(span, baseline, "fragments", |counts| counts.fragments);
     if !lies.is_empty() {
         let found = format!("{found}; {}", lies.join("; "));

@@ -26,6 +26,7 @@ use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::percent;
 use crate::report::state::TableState;
+use crate::report::text::count;
 use crate::report::verify::{AuditRecord, CheckId, CheckRow, CheckStatus, VerifyOutputs};
 use crate::spec::{Step, VerifySpec};
 use crate::state::{self, ReadState};
@@ -64,7 +65,12 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         ));
     }
     let state_reset = state.reset;
-    let resets = verification_passed && baseline.is_none_or(Baseline::changed_the_table);
+    // Without anything to compare with, nothing says that there was a compaction.
+    let compacted = baseline.map_or(
+        spec.pre_fragments.is_some() || spec.pre_tombstones.is_some(),
+        Baseline::changed_the_table,
+    );
+    let resets = verification_passed && compacted;
     let new_state_snapshot = if resets {
         let entry = renewed(&state, spec, table, now.counts, clock).await?;
         state::merge(state, &table.id().key, &entry)
@@ -234,32 +240,36 @@ async fn renewed(
 }
 
 fn summary(table: &Table, checks: &[CheckRow], concurrent: usize, now: VersionCounts) -> String {
-    let count = |status| checks.iter().filter(|row| row.status == status).count();
+    let of = |status| checks.iter().filter(|row| row.status == status).count() as u64;
     let failed: Vec<&CheckRow> = checks.iter().filter(|row| !row.passed).collect();
     let head = format!("Version {} of {}", now.version, table.id().table_name);
     let mut text = if failed.is_empty() {
         format!(
-            "{head} is verified: {} checks hold",
-            count(CheckStatus::Passed)
+            "{head} is verified: {} passed",
+            count(of(CheckStatus::Passed), "check")
         )
     } else {
         format!(
-            "{head} is NOT verified: {} of {} checks failed",
+            "{head} is NOT verified: {} of {} failed",
             failed.len(),
-            checks.len()
+            count(checks.len() as u64, "check")
         )
     };
-    let skipped = count(CheckStatus::Skipped);
+    let skipped = of(CheckStatus::Skipped);
     if skipped > 0 {
         text.push_str(&format!(", {skipped} could not be applied"));
     }
     text.push_str(&format!(
-        ". It has {} rows in {} fragments and {} deleted rows.",
-        now.rows, now.fragments, now.tombstones
+        ". It has {} in {} and {}.",
+        count(now.rows, "row"),
+        count(now.fragments, "fragment"),
+        count(now.tombstones, "deleted row")
     ));
     if concurrent > 0 {
         text.push_str(&format!(
-            " {concurrent} commits of other writers came in between and were accounted for."
+            " {} of other writers came in between and {} accounted for.",
+            count(concurrent as u64, "commit"),
+            if concurrent == 1 { "is" } else { "are" }
         ));
     }
     for row in failed.iter().take(FAILURES_TOLD) {
@@ -269,7 +279,7 @@ fn summary(table: &Table, checks: &[CheckRow], concurrent: usize, now: VersionCo
             .map_or(String::new(), |subject| format!(" of {subject}"));
         text.push_str(&format!(
             " {}{subject}: expected {}, found {}.",
-            name(row.check),
+            row.check.name(),
             row.expected,
             row.found
         ));
@@ -278,18 +288,4 @@ fn summary(table: &Table, checks: &[CheckRow], concurrent: usize, now: VersionCo
         text.push_str(&format!(" And {} more.", failed.len() - FAILURES_TOLD));
     }
     text
-}
-
-/// A check as its row spells it.
-const fn name(check: CheckId) -> &'static str {
-    match check {
-        CheckId::Schema => "schema",
-        CheckId::Rows => "rows",
-        CheckId::Fragments => "fragments",
-        CheckId::Tombstones => "tombstones",
-        CheckId::Files => "files",
-        CheckId::IndicesPresent => "indices_present",
-        CheckId::IndicesCovering => "indices_covering",
-        CheckId::Canary => "canary",
-    }
 }

@@ -99,15 +99,28 @@ fn assert_schema(outputs: &Value) {
     assert!(faults.is_empty(), "{}: {faults:#?}", name.name());
 }
 
+/// A text with the folder of the run under another name, with and without its leading slash:
+/// object stores leave it away.
+pub fn renamed(text: &str, folder: &Path, name: &str) -> String {
+    let folder = folder.to_str().unwrap();
+    text.replace(folder, name)
+        .replace(folder.trim_start_matches('/'), name.trim_start_matches('/'))
+}
+
 /// The stdout with what varies from run to run made the same.
 pub fn snapshot(name: &str, stdout: &str) {
     insta::with_settings!({
         omit_expression => true,
         prepend_module_to_snapshot => false,
-        filters => vec![(
-            r#"("name":"[a-z_]+","type":"timer","value":)[0-9.e-]+"#,
-            "$1[seconds]",
-        )],
+        filters => vec![
+            (r#"("name":"[a-z_]+","type":"timer","value":)[0-9.e-]+"#, "$1[seconds]"),
+            (r#"("duration_ms":)[0-9]+"#, "$1[ms]"),
+            (r#"("canary_latency_ms":)[0-9.]+"#, "$1[ms]"),
+            // A hash over the location, which is another folder in each run.
+            (r#"("plan_id":")[0-9a-f]{16}"#, "$1[id]"),
+            // Names of new files and of versions committed by the run itself.
+            (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[uuid]"),
+        ],
     }, {
         insta::assert_snapshot!(name, stdout);
     });

@@ -12,6 +12,7 @@ mod harness;
 mod hostile_specs;
 mod races;
 mod reads;
+mod replay;
 mod retention;
 mod stores;
 mod verify;

@@ -7,13 +7,16 @@ use chrono::Utc;
 use futures::FutureExt;
 use lancedb_guard::clock::Clock;
 use lancedb_guard::compact;
+use lancedb_guard::emit::{self, Format};
 use lancedb_guard::error::{ErrorKind, GuardError};
 use lancedb_guard::report::compact::{CompactOutputs, RemediationStatus};
+use lancedb_guard::report::outcome::Outcome;
+use lancedb_guard::spec::Step;
 use serde_json::{Value, json};
 
 use crate::harness::{Db, ahead, files_in, one_hour};
 use crate::stores::{Before, Op, Watch};
-use crate::tables;
+use crate::{guard, tables};
 
 /// Compacts while `other` happens once, just before the first data file is written: after the
 /// plan, and before the commit.
@@ -99,6 +102,11 @@ async fn a_race_lost_for_good_exits_with_five_and_is_retryable() {
     assert_eq!(error.kind, ErrorKind::CommitConflict);
     assert_eq!(error.code, 5);
     assert!(error.retryable);
+    let outcome = Outcome::failure(Some(Step::Compact), error);
+    guard::snapshot(
+        "ends_commit_conflict",
+        &emit::render(Format::Kestra, &outcome, &[]),
+    );
     assert_eq!(tables::ids(&db.lancedb().await).await.unwrap().len(), 499);
 }
 
