@@ -1,6 +1,6 @@
 //! The clock of a run: injected, never asked for inside a step.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::error::{ErrorKind, GuardError, Result};
 
@@ -25,12 +25,21 @@ impl Clock {
         if evaluated_at - real > MAX_AHEAD {
             return Err(GuardError::new(
                 ErrorKind::ClockAhead,
-                format!("evaluated_at {evaluated_at} is ahead of the clock of this machine, {real}"),
+                format!(
+                    "evaluated_at {} is ahead of the clock of this machine, {}",
+                    shown(evaluated_at),
+                    shown(real)
+                ),
             )
             .hint("Leave evaluated_at away, or set the clocks right: a time in the future would shorten the retention."));
         }
         Ok(Self { evaluated_at })
     }
+}
+
+/// A time for a person, to the second.
+fn shown(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

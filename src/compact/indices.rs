@@ -89,8 +89,8 @@ async fn work(
                 phase.actual = actual;
                 break;
             }
-            Err(fault) => {
-                if retries.again(&fault, run.spec.conflict_retries).await {
+            Err(mut fault) => {
+                if retries.again(&mut fault, run.spec.conflict_retries).await {
                     continue;
                 }
                 phase.status = PhaseStatus::Failed;

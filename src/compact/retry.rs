@@ -18,12 +18,16 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// Waits and says true if the error is a lost race and there is a retry left.
-    pub async fn again(&mut self, error: &GuardError, limit: u32) -> bool {
+    /// Waits and says true if the error is a lost race and there is a retry left. The error
+    /// carries how many races were lost.
+    pub async fn again(&mut self, error: &mut GuardError, limit: u32) -> bool {
         if error.kind != ErrorKind::CommitConflict {
             return false;
         }
         self.conflicts += 1;
+        error
+            .context
+            .insert("races_lost".to_owned(), self.conflicts.to_string());
         if self.conflicts > limit {
             return false;
         }
@@ -62,11 +66,11 @@ mod tests {
     #[tokio::test]
     async fn only_lost_races_are_tried_again() {
         let mut retries = Retries::default();
-        let other = GuardError::new(ErrorKind::Internal, "x");
-        assert!(!retries.again(&other, 5).await);
+        let mut other = GuardError::new(ErrorKind::Internal, "x");
+        assert!(!retries.again(&mut other, 5).await);
         assert_eq!(retries.conflicts, 0);
-        let lost = GuardError::new(ErrorKind::CommitConflict, "x");
-        assert!(!retries.again(&lost, 0).await);
+        let mut lost = GuardError::new(ErrorKind::CommitConflict, "x");
+        assert!(!retries.again(&mut lost, 0).await);
         assert_eq!(retries.conflicts, 1);
     }
 }

@@ -36,8 +36,8 @@ pub async fn compact(
                 stats.actual = work(rewritten.actual, fragments_after);
                 break;
             }
-            Err(fault) => {
-                if retries.again(&fault, run.spec.conflict_retries).await {
+            Err(mut fault) => {
+                if retries.again(&mut fault, run.spec.conflict_retries).await {
                     continue;
                 }
                 stats.status = PhaseStatus::Failed;

@@ -170,7 +170,7 @@ fn tidy(text: &str) -> String {
         kept.push(word);
     }
     let mut line = kept.join(" ");
-    while line.ends_with([',', ':', ' ']) {
+    while line.ends_with([',', ':', ' ', '.']) {
         line.pop();
     }
     if line.chars().count() > TEXT_LENGTH {

@@ -39,7 +39,7 @@ async fn a_healthy_compaction_is_verified() {
     assert_eq!(row(&outputs, CheckId::Rows).found, "72 rows in version 9");
     assert_eq!(
         row(&outputs, CheckId::Fragments).found,
-        "1 fragments in version 9"
+        "1 fragment in version 9"
     );
     assert_eq!(
         row(&outputs, CheckId::Tombstones).expected,
@@ -47,7 +47,7 @@ async fn a_healthy_compaction_is_verified() {
     );
     assert_eq!(
         outputs.summary,
-        "Version 9 of documents is verified: 7 checks hold, 1 could not be applied. It has 72 rows in 1 fragments and 0 deleted rows."
+        "Version 9 of documents is verified: 7 checks passed, 1 could not be applied. It has 72 rows in 1 fragment and 0 deleted rows."
     );
     let record = outputs.audit_record;
     assert!(record.verification_passed);
@@ -93,7 +93,7 @@ async fn a_concurrent_append_is_accounted_for_and_named() {
     );
     assert_eq!(
         row(&outputs, CheckId::Fragments).expected,
-        "1 fragments as planned, and +1 by other writers"
+        "1 fragment as planned, and +1 by other writers"
     );
 }
 
@@ -106,7 +106,7 @@ async fn an_append_that_a_second_plan_already_counted_is_not_counted_twice() {
     assert_passes(&outputs);
     assert_eq!(
         row(&outputs, CheckId::Fragments).found,
-        "1 fragments in version 10"
+        "1 fragment in version 10"
     );
     assert_eq!(outputs.concurrent_commits.len(), 1);
 }
