@@ -165,10 +165,11 @@ fn standing_warnings(snapshot: &Snapshot) -> Vec<String> {
         );
     }
     for index in &snapshot.indices {
-        if index.lacks_rows_to_train() && index.fact.rows_unindexed > 0 {
+        if index.lacks_rows_to_train() && index.rows_unindexed() > 0 {
             warnings.push(format!(
                 "index {} has not enough rows to train: it needs {MIN_ROWS_TO_TRAIN}, the table has {}; searches scan instead",
-                index.fact.name, index.fact.rows_unindexed
+                index.fact.name,
+                index.rows_unindexed()
             ));
         } else if !index.mergeable {
             warnings.push(format!(

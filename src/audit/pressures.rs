@@ -19,12 +19,14 @@ pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Vec<Pressure> {
     let unindexed = snapshot
         .indices
         .iter()
-        .map(|i| i.fact.unindexed_pct)
+        .filter_map(|i| i.fact.unindexed_pct)
         .fold(0.0, f64::max);
     let index_work = snapshot
         .indices
         .iter()
-        .any(|i| i.is_behind() && i.fact.unindexed_pct >= thresholds.unindexed_percent);
+        .filter(|i| i.is_behind())
+        .filter_map(|i| i.fact.unindexed_pct)
+        .any(|percent| percent >= thresholds.unindexed_percent);
     vec![
         Pressure {
             kind: PressureKind::Fragments,

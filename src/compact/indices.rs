@@ -124,10 +124,7 @@ async fn attempt(
             continue;
         };
         work.segments_merged += old.fact.segments.saturating_sub(new.fact.segments);
-        work.rows_covered += old
-            .fact
-            .rows_unindexed
-            .saturating_sub(new.fact.rows_unindexed);
+        work.rows_covered += old.rows_unindexed().saturating_sub(new.rows_unindexed());
         work.indices.push(old.fact.name);
     }
     Ok(work)
@@ -141,7 +138,7 @@ async fn sketches(table: &Table) -> Result<Vec<IndexSketch>> {
 
 /// Why an index does not cover every row after the phase; none if it does.
 fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
-    let rows = index.fact.rows_unindexed;
+    let rows = index.rows_unindexed();
     if rows == 0 {
         return None;
     }
@@ -181,7 +178,7 @@ pub fn planned_catch_up(run: &Run<'_>) -> IndexPhase {
     };
     planned(IndexWork {
         indices: names.clone(),
-        rows_covered: behind().map(|i| i.fact.rows_unindexed).sum(),
+        rows_covered: behind().map(IndexSketch::rows_unindexed).sum(),
         segments_merged: behind().map(|i| i.fact.segments.saturating_sub(1)).sum(),
     })
 }

@@ -127,12 +127,15 @@ pub struct IndexFact {
     pub columns: Vec<String>,
     /// Segments of the index.
     pub segments: u64,
-    /// Live rows in fragments that the index covers.
-    pub rows_indexed: u64,
-    /// Live rows in fragments that the index does not cover.
-    pub rows_unindexed: u64,
-    /// Uncovered live rows in percent of live rows.
-    pub unindexed_pct: f64,
+    /// Live rows in fragments that the index covers; absent where the coverage is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_indexed: Option<u64>,
+    /// Live rows in fragments that the index does not cover; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_unindexed: Option<u64>,
+    /// Uncovered live rows in percent of live rows; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unindexed_pct: Option<f64>,
     /// Bytes of the index files; absent where they are not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,

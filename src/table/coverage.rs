@@ -156,7 +156,8 @@ impl Table {
     }
 }
 
-fn is_vector(index: &dyn IndexDescription) -> bool {
+/// Whether an index is on vectors, by its details, or by its name where it has none.
+pub(super) fn is_vector(index: &dyn IndexDescription) -> bool {
     index.type_url().ends_with("VectorIndexDetails")
         || index.index_type() == "Vector"
         || index.index_type().starts_with("IVF_")

@@ -8,6 +8,7 @@ use lance_index::is_system_index;
 use lance_index::optimize::OptimizeOptions;
 use lance_table::format::IndexMetadata;
 
+use super::coverage::is_vector;
 use super::fragments::FragmentSketch;
 use super::{Table, fault};
 use crate::error::Result;
@@ -17,6 +18,27 @@ use crate::report::table::IndexFact;
 /// Rows that a vector index needs before lance trains it.
 /// Source: the minimum that IVF and PQ training ask for in lance, 256 centroids' worth of rows.
 pub const MIN_ROWS_TO_TRAIN: u64 = 256;
+
+/// How lance names a type of index that this build has no reader for.
+const UNKNOWN: &str = "Unknown";
+
+/// What an index is.
+#[derive(Debug, Clone)]
+struct IndexKind {
+    name: String,
+    readable: bool,
+    is_vector: bool,
+}
+
+impl Default for IndexKind {
+    fn default() -> Self {
+        Self {
+            name: UNKNOWN.to_owned(),
+            readable: false,
+            is_vector: false,
+        }
+    }
+}
 
 /// One index with the fragments that each of its segments covers.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,14 +58,20 @@ impl IndexSketch {
     #[must_use]
     pub fn lacks_rows_to_train(&self) -> bool {
         self.is_vector
-            && self.fact.rows_indexed == 0
-            && self.fact.rows_unindexed < MIN_ROWS_TO_TRAIN
+            && self.fact.rows_indexed == Some(0)
+            && self.rows_unindexed() < MIN_ROWS_TO_TRAIN
+    }
+
+    /// Live rows that the index is known not to cover.
+    #[must_use]
+    pub fn rows_unindexed(&self) -> u64 {
+        self.fact.rows_unindexed.unwrap_or(0)
     }
 
     /// Whether bringing the index up to date does anything.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.mergeable && self.fact.rows_unindexed > 0 && !self.lacks_rows_to_train()
+        self.mergeable && self.rows_unindexed() > 0 && !self.lacks_rows_to_train()
     }
 }
 
@@ -64,7 +92,7 @@ impl Table {
                     .push(segment);
             }
         }
-        let types = self.index_types().await?;
+        let types = self.index_kinds().await?;
         Ok(by_name
             .into_iter()
             .map(|(name, segments)| {
@@ -83,20 +111,20 @@ impl Table {
                 let all: BTreeSet<u64> = covered.iter().flatten().copied().collect();
                 let rows_indexed: u64 = all.iter().filter_map(|id| live.get(id)).sum();
                 let rows_unindexed = total.saturating_sub(rows_indexed);
-                let index_type = types.get(&name).cloned();
+                let known = segments.iter().all(|s| s.fragment_bitmap.is_some());
+                let kind = types.get(&name).cloned().unwrap_or_default();
                 IndexSketch {
-                    mergeable: index_type.as_deref().is_some_and(|t| t != "Unknown")
-                        && segments
-                            .iter()
-                            .all(|s| s.covering_fields.is_empty() && s.fragment_bitmap.is_some()),
-                    is_vector: index_type.as_deref().is_some_and(is_vector_type),
+                    mergeable: kind.readable
+                        && known
+                        && segments.iter().all(|s| s.covering_fields.is_empty()),
+                    is_vector: kind.is_vector,
                     fact: IndexFact {
                         columns: self.column_names(&segments[0]),
-                        index_type: index_type.unwrap_or_else(|| "Unknown".to_owned()),
+                        index_type: kind.name,
                         segments: segments.len() as u64,
-                        rows_indexed,
-                        rows_unindexed,
-                        unindexed_pct: percent(rows_unindexed, total),
+                        rows_indexed: known.then_some(rows_indexed),
+                        rows_unindexed: known.then_some(rows_unindexed),
+                        unindexed_pct: known.then(|| percent(rows_unindexed, total)),
                         bytes: segments
                             .iter()
                             .map(|s| {
@@ -113,15 +141,22 @@ impl Table {
             .collect())
     }
 
-    /// The type of each index, as lance names it.
-    async fn index_types(&self) -> Result<HashMap<String, String>> {
+    /// What each index is, as far as this build can read it.
+    async fn index_kinds(&self) -> Result<HashMap<String, IndexKind>> {
         Ok(self
             .dataset
             .describe_indices(None)
             .await
             .map_err(|e| fault::of_lance(&e, "reading the list of indices"))?
             .into_iter()
-            .map(|index| (index.name().to_owned(), index.index_type().to_owned()))
+            .map(|index| {
+                let kind = IndexKind {
+                    name: index.index_type().to_owned(),
+                    readable: index.index_type() != UNKNOWN,
+                    is_vector: is_vector(index.as_ref()),
+                };
+                (index.name().to_owned(), kind)
+            })
             .collect())
     }
 
@@ -163,9 +198,4 @@ impl Table {
             .await
             .map_err(|e| fault::of_lance(&e, "merging index segments"))
     }
-}
-
-/// lance names every vector index type after its first stage.
-fn is_vector_type(index_type: &str) -> bool {
-    index_type.to_ascii_uppercase().starts_with("IVF") || index_type.eq_ignore_ascii_case("vector")
 }

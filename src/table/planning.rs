@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use lance::dataset::optimize::{
     CompactionOptions, CompactionPlan, IndexRemapMode, plan_compaction,
 };
+use lance_table::format::Fragment;
 use sha2::{Digest, Sha256};
 
 use super::fragments::FragmentSketch;
@@ -97,7 +98,7 @@ impl Table {
         let lance_plan = self.compaction_plan(input.options).await?;
         let now: Vec<Vec<usize>> = lance_plan
             .compaction_tasks()
-            .map(|task| positions(&task.task.fragments, input.fragments))
+            .map(|task| positions(&task.task.fragments, input.fragments).collect())
             .collect();
         let now = Outcome::of(now, &input);
         let merging = input.options.indices.merge_segments == MergeSegments::WhenBlocking;
@@ -119,7 +120,7 @@ impl Table {
                 .map(|i| PlannedIndexMerge {
                     name: i.fact.name.clone(),
                     segments: i.fact.segments,
-                    rows_unindexed: i.fact.rows_unindexed,
+                    rows_unindexed: i.rows_unindexed(),
                 })
                 .collect()
         } else {
@@ -139,7 +140,7 @@ impl Table {
             plan_id: plan_id(self, &input, &outcome),
             read_version: self.version(),
             prune: planned_prune(&input, &outcome, changes),
-            free_bytes_needed: outcome.bytes,
+            free_bytes_needed: free_bytes_needed(&input, &outcome, &index_merges, &index_catch_ups),
             compaction: PlannedCompaction {
                 tasks: outcome.tasks,
                 no_task_reason: reason.filter(|_| outcome.tasks == 0),
@@ -190,11 +191,21 @@ impl Outcome {
     }
 }
 
+/// lance's fragments as we know them.
+pub(super) fn known<'a>(
+    task: &'a [Fragment],
+    fragments: &'a [FragmentSketch],
+) -> impl Iterator<Item = &'a FragmentSketch> {
+    positions(task, fragments).map(|position| &fragments[position])
+}
+
 /// The positions of lance's fragments among ours.
-fn positions(task: &[lance_table::format::Fragment], fragments: &[FragmentSketch]) -> Vec<usize> {
+fn positions<'a>(
+    task: &'a [Fragment],
+    fragments: &'a [FragmentSketch],
+) -> impl Iterator<Item = usize> {
     task.iter()
         .filter_map(|f| fragments.binary_search_by_key(&f.id, |known| known.id).ok())
-        .collect()
 }
 
 /// For each fragment the index segments that cover it. Where segments are merged, an index
@@ -263,6 +274,28 @@ fn planned_prune(input: &PlanInput<'_>, outcome: &Outcome, changes: bool) -> Pla
         estimate: None,
         bytes_freed_later: outcome.bytes,
     }
+}
+
+/// What is written beside what is there: the rewritten rows, every index once for the rows that
+/// move, and the indices that are merged or catch up once more. None where a size is not
+/// recorded.
+fn free_bytes_needed(
+    input: &PlanInput<'_>,
+    outcome: &Outcome,
+    merges: &[PlannedIndexMerge],
+    catch_ups: &[String],
+) -> Option<u64> {
+    let mut needed = outcome.bytes?;
+    for index in input.indices {
+        let fact = &index.fact;
+        let built_anew =
+            catch_ups.contains(&fact.name) || merges.iter().any(|merge| merge.name == fact.name);
+        let times = u64::from(outcome.tasks > 0) + u64::from(built_anew);
+        if times > 0 {
+            needed += fact.bytes? * times;
+        }
+    }
+    Some(needed)
 }
 
 /// The same version of the same table with the same groups and prune has the same id.

@@ -7,10 +7,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use lance::dataset::index::DatasetIndexRemapperOptions;
 use lance::dataset::optimize::{CompactionTask, commit_compaction};
 
-use lance_table::format::Fragment;
-
+use super::fragments::FragmentSketch;
 use super::grouping::fragments_after;
-use super::planning::RewriteOptions;
+use super::planning::{RewriteOptions, known};
 use super::{Table, fault};
 use crate::error::Result;
 
@@ -49,12 +48,13 @@ impl Table {
         properties: &HashMap<String, String>,
     ) -> Result<Rewritten> {
         let plan = self.compaction_plan(options).await?;
+        let fragments = self.fragment_sketches().await?;
         let tasks: Vec<CompactionTask> = plan.compaction_tasks().collect();
         if tasks.is_empty() {
             return Ok(Rewritten::default());
         }
         let mut done = Rewritten {
-            planned: planned(&tasks, options.target_rows),
+            planned: planned(&tasks, &fragments, options.target_rows),
             actual: Rewrite {
                 tasks: tasks.len() as u64,
                 ..Rewrite::default()
@@ -69,7 +69,8 @@ impl Table {
             .map_err(|e| fault::of_lance(&e, "rewriting fragments"))?;
         done.actual.tombstones_cleared = results
             .iter()
-            .map(|result| deleted_rows(&result.original_fragments))
+            .flat_map(|result| known(&result.original_fragments, &fragments))
+            .map(|fragment| fragment.deleted_rows)
             .sum();
         let mut commit_options = plan.options().clone();
         commit_options.transaction_properties = Some(Arc::new(properties.clone()));
@@ -88,26 +89,19 @@ impl Table {
 }
 
 /// What some tasks come to, by lance's rule for the fragments that a task leaves.
-fn planned(tasks: &[CompactionTask], target_rows: u64) -> Rewrite {
+fn planned(tasks: &[CompactionTask], fragments: &[FragmentSketch], target_rows: u64) -> Rewrite {
     let mut work = Rewrite {
         tasks: tasks.len() as u64,
         ..Rewrite::default()
     };
     for task in tasks {
-        let fragments = &task.task.fragments;
-        let physical: usize = fragments.iter().filter_map(|f| f.physical_rows).sum();
-        let deleted = deleted_rows(fragments);
-        work.fragments_removed += fragments.len() as u64;
-        work.fragments_added +=
-            fragments_after((physical as u64).saturating_sub(deleted), target_rows);
-        work.tombstones_cleared += deleted;
+        let mut live = 0;
+        for fragment in known(&task.task.fragments, fragments) {
+            live += fragment.live_rows();
+            work.fragments_removed += 1;
+            work.tombstones_cleared += fragment.deleted_rows;
+        }
+        work.fragments_added += fragments_after(live, target_rows);
     }
     work
-}
-
-fn deleted_rows(fragments: &[Fragment]) -> u64 {
-    fragments
-        .iter()
-        .filter_map(|f| f.deletion_file.as_ref()?.num_deleted_rows)
-        .sum::<usize>() as u64
 }

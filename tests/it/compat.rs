@@ -246,7 +246,7 @@ async fn stable_row_ids_are_found_once_through_the_index_after_two_compactions()
     }
     let audit = db.audit(json!({}), Utc::now()).await;
     assert!(audit.audit_manifest.format.stable_row_ids);
-    assert_eq!(audit.audit_manifest.indices[0].rows_unindexed, 0);
+    assert_eq!(audit.audit_manifest.indices[0].rows_unindexed, Some(0));
     let ids = tables::ids(&db.lancedb().await).await.unwrap();
     for id in 0..400 {
         let found = db
