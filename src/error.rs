@@ -47,6 +47,8 @@ pub enum ErrorKind {
     StorageDenied,
     /// The storage does not answer.
     StorageUnreachable,
+    /// The storage is full.
+    StorageFull,
     /// This build has no support for the location's scheme.
     StorageNotBuiltIn,
     /// `db://`: a database that LanceDB itself maintains.
@@ -59,6 +61,10 @@ pub enum ErrorKind {
     ManifestSchemeMixed,
     /// The table uses a feature that this build does not know.
     TableTooNew,
+    /// The table prunes itself on every commit, and so would outside this tool's retention.
+    AutoCleanupSet,
+    /// The table is a shallow clone, which this step would damage.
+    ShallowClone,
     /// The table is damaged: a referenced file is missing or a file cannot be read.
     TableDamaged,
     /// Lost against concurrent writers after all retries.
@@ -85,12 +91,15 @@ impl ErrorKind {
             | Self::VersionNotFound
             | Self::StorageDenied
             | Self::StorageUnreachable
+            | Self::StorageFull
             | Self::StorageNotBuiltIn => Exit::NotReachable,
             Self::ManagedDatabase
             | Self::ClockAhead
             | Self::RetentionBelowFloor
             | Self::ManifestSchemeMixed
             | Self::TableTooNew
+            | Self::AutoCleanupSet
+            | Self::ShallowClone
             | Self::TableDamaged => Exit::Refused,
             Self::CommitConflict => Exit::LostRace,
             Self::PartlyDone => Exit::PartlyDone,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::table::Table;
+use crate::table::history::Commit;
 
 /// Property that names the run; no two runs share a value.
 const RUN: &str = "lancedb_guard.run";
@@ -38,8 +39,9 @@ impl Identity {
         &self.properties
     }
 
-    /// The versions after `before`, up to `after`, that this run committed. A reservation of
-    /// fragment ids counts as the run's own whoever made it: it changes nothing.
+    /// The versions after `before`, up to `after`, that this run committed; none if it committed
+    /// nothing. A reservation of fragment ids counts as the run's own whoever made it: it changes
+    /// nothing.
     ///
     /// # Errors
     /// Where a manifest cannot be read.
@@ -52,14 +54,14 @@ impl Identity {
         if before >= after {
             return Ok(Vec::new());
         }
-        Ok(table
-            .history(before + 1, after)
-            .await?
+        let history = table.history(before + 1, after).await?;
+        let own = |commit: &Commit| commit.properties.get(RUN) == self.properties.get(RUN);
+        if !history.values().any(own) {
+            return Ok(Vec::new());
+        }
+        Ok(history
             .into_values()
-            .filter(|commit| {
-                commit.operation == RESERVATION
-                    || commit.properties.get(RUN) == self.properties.get(RUN)
-            })
+            .filter(|commit| commit.operation == RESERVATION || own(commit))
             .map(|commit| commit.version)
             .collect())
     }

@@ -66,22 +66,22 @@ pub async fn planned(run: &Run<'_>, table: &Table) -> Result<CleanupStats> {
         stats.status = PhaseStatus::SwitchedOff;
         return Ok(stats);
     }
-    let found = &run.found;
+    let (retention, refs) = look(run, table).await?;
     describe(
         &mut stats,
-        &found.retention,
-        &found.refs,
+        &retention,
+        &refs,
         run.spec.stale_version_retention_hours,
     );
-    if !found.retention.prunable(&found.refs).is_empty() {
+    if !retention.prunable(&refs).is_empty() {
         stats.status = PhaseStatus::Planned;
-        stats.planned = table.explain_prune(&found.retention, &found.refs).await?;
+        stats.planned = table.explain_prune(&retention, &refs).await?;
     }
     Ok(stats)
 }
 
 async fn look(run: &Run<'_>, table: &Table) -> Result<(Retention, RefFacts)> {
-    let retention = table.retention(run.found.retention.cutoff).await?;
+    let retention = table.exact_retention(run.found.retention.cutoff).await?;
     let refs = table.refs(retention.oldest_kept).await?;
     Ok((retention, refs))
 }

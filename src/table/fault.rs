@@ -82,6 +82,9 @@ fn kind_of_chain(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
         }
         if let Some(io) = error.downcast_ref::<std::io::Error>() {
             match io.kind() {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                    return Some(ErrorKind::StorageFull);
+                }
                 std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                     return Some(ErrorKind::StorageDenied);
                 }
@@ -106,6 +109,12 @@ fn kind_of_text(text: &str) -> Option<ErrorKind> {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["multiple manifest naming schemes"]) {
         Some(ErrorKind::ManifestSchemeMixed)
+    } else if has(&[
+        "no space left on device",
+        "disk quota exceeded",
+        "insufficientstorage",
+    ]) {
+        Some(ErrorKind::StorageFull)
     } else if has(&["nosuchbucket", "containernotfound", "bucket does not exist"]) {
         Some(ErrorKind::DatabaseNotFound)
     } else if has(&[
@@ -129,6 +138,18 @@ fn kind_of_text(text: &str) -> Option<ErrorKind> {
         "service unavailable",
     ]) {
         Some(ErrorKind::StorageUnreachable)
+    } else if has(&[
+        "failed to decode protobuf",
+        "invalid format",
+        "file size is smaller",
+        "file size is too small",
+        "does not have sufficient data",
+        "eof while parsing",
+        "magic number",
+        "unexpected end of file",
+        "corrupt",
+    ]) {
+        Some(ErrorKind::TableDamaged)
     } else {
         None
     }
@@ -143,6 +164,9 @@ fn finish(kind: ErrorKind, doing: &str, text: &str) -> GuardError {
         ErrorKind::StorageUnreachable => {
             error.hint("Check the endpoint, the region and the network; running again is safe.")
         }
+        ErrorKind::StorageFull => error.hint(
+            "Nothing more could be written; what was committed before is whole. Make room (the audit's plan names free_bytes_needed) and run again.",
+        ),
         ErrorKind::ManifestSchemeMixed => error.hint(
             "The _versions folder holds manifests of two naming schemes, as after copying files by hand. Nothing was changed. Restore the folder from a backup, or remove the manifest that does not belong.",
         ),
@@ -164,7 +188,7 @@ fn tidy(text: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
         // A source position, such as `/…/dataset/cleanup.rs:733:51`.
-        if word.contains(".rs:") {
+        if word.contains(".rs:") || word.starts_with("LanceError(") {
             continue;
         }
         kept.push(word);

@@ -15,9 +15,15 @@ use crate::error::Result;
 use crate::report::percent;
 use crate::report::table::IndexFact;
 
-/// Rows that a vector index needs before lance trains it.
-/// Source: the minimum that IVF and PQ training ask for in lance, 256 centroids' worth of rows.
+/// Rows that an index with product quantisation needs before lance trains it: one for each of
+/// the 256 centroids of its codebooks. Other vector indices are trained on fewer.
 pub const MIN_ROWS_TO_TRAIN: u64 = 256;
+
+/// Whether an index of this type waits for [`MIN_ROWS_TO_TRAIN`].
+#[must_use]
+pub fn needs_many_rows(index_type: &str) -> bool {
+    index_type.to_ascii_uppercase().ends_with("PQ")
+}
 
 /// How lance names a type of index that this build has no reader for.
 const UNKNOWN: &str = "Unknown";
@@ -57,7 +63,7 @@ impl IndexSketch {
     /// Whether lance would leave the index as it is for want of rows to train it.
     #[must_use]
     pub fn lacks_rows_to_train(&self) -> bool {
-        self.is_vector
+        needs_many_rows(&self.fact.index_type)
             && self.fact.rows_indexed == Some(0)
             && self.rows_unindexed() < MIN_ROWS_TO_TRAIN
     }

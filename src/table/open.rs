@@ -31,14 +31,8 @@ impl Table {
     ) -> Result<Self> {
         // lancedb creates a local folder that does not exist, and a typing error in a path
         // would look like a database without tables.
-        if let Location::Local(path) = location
-            && !path.is_dir()
-        {
-            return Err(GuardError::new(
-                ErrorKind::DatabaseNotFound,
-                format!("there is no database folder {}", path.display()),
-            )
-            .hint("Check db_uri; in a container, check that the volume is mounted at this path."));
+        if let Location::Local(path) = location {
+            is_folder(path)?;
         }
         let opening = open(location, name, storage_options, options);
         tokio::time::timeout(OPEN_DEADLINE, opening)
@@ -53,6 +47,29 @@ impl Table {
                     ),
                 ))
             })
+    }
+}
+
+/// Whether a local database is there, and may be looked into.
+fn is_folder(path: &std::path::Path) -> Result<()> {
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(GuardError::new(
+            ErrorKind::DatabaseNotFound,
+            format!("{shown} is not a folder, and so no database"),
+        )
+        .hint("db_uri names the folder that holds the tables, not a file.")),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(GuardError::new(
+            ErrorKind::StorageDenied,
+            format!("the database folder {shown} may not be looked into"),
+        )
+        .hint("Run as a user who may read and write it, or change its permissions.")),
+        Err(_) => Err(GuardError::new(
+            ErrorKind::DatabaseNotFound,
+            format!("there is no database folder {shown}"),
+        )
+        .hint("Check db_uri; in a container, check that the volume is mounted at this path.")),
     }
 }
 
@@ -129,7 +146,9 @@ async fn not_found(
         ),
     )
     .with("tables_in_database", count);
-    if names.is_empty() {
+    if names.iter().any(|other| other == name.as_str()) {
+        error.hint("There is a folder of that name, but no version of a table in it.")
+    } else if names.is_empty() {
         error.hint("The database holds no tables at all; check db_uri.")
     } else {
         error.hint(format!("Nearest names: {}.", names.join(", ")))

@@ -134,6 +134,32 @@ impl Table {
         })
     }
 
+    /// As [`Table::retention`], by reading every manifest up to the first that was committed
+    /// since the cutoff. A writer whose clock was wrong may have left commit times that do not
+    /// rise, which a binary search would not notice: what is deleted goes by this one.
+    ///
+    /// # Errors
+    /// As [`Table::retention`].
+    pub async fn exact_retention(&self, cutoff: DateTime<Utc>) -> Result<Retention> {
+        let mut found = self.retention(cutoff).await?;
+        let mut times = BTreeMap::new();
+        let mut last = None;
+        for version in found.existing.clone() {
+            if version >= found.oldest_kept {
+                break;
+            }
+            match self.committed_at(version, &mut times).await? {
+                Some(time) if time >= cutoff => {
+                    found.oldest_kept = last.unwrap_or(version);
+                    break;
+                }
+                Some(_) => last = Some(version),
+                None => found.existing.retain(|other| *other != version),
+            }
+        }
+        Ok(found)
+    }
+
     /// When a version was committed; none if it does not exist any more.
     async fn committed_at(
         &self,

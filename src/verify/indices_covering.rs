@@ -15,7 +15,7 @@ use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::verify::{CheckId, CheckRow};
 use crate::table::counts::VersionView;
 use crate::table::coverage::IndexCoverage;
-use crate::table::indices::MIN_ROWS_TO_TRAIN;
+use crate::table::indices::{MIN_ROWS_TO_TRAIN, needs_many_rows};
 
 /// A row for each index, or one skipped row for a table without any.
 pub(super) fn check(
@@ -61,7 +61,7 @@ fn row(
         return CheckRow::judged(check, expected, format!("{indexed} rows covered"), true);
     }
     let found = format!("{indexed} rows covered, {unindexed} not");
-    if index.vector.is_some() && indexed == 0 && now.rows < MIN_ROWS_TO_TRAIN {
+    if needs_many_rows(&index.index_type) && indexed == 0 && now.rows < MIN_ROWS_TO_TRAIN {
         let found = format!(
             "{found}: fewer than the {MIN_ROWS_TO_TRAIN} rows that a vector index needs to be trained; searches read all rows"
         );
