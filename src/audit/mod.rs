@@ -20,7 +20,6 @@ use crate::report::Unknown;
 use crate::report::audit::{AuditManifest, AuditOutputs};
 use crate::report::plan::NoTaskReason;
 use crate::spec::audit::PruneEstimate;
-use crate::spec::tuning::IndexTuning;
 use crate::spec::{AuditSpec, Step};
 use crate::state;
 use crate::table::Table;
@@ -37,7 +36,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
     let options = RewriteOptions {
         target_rows: spec.target_rows_per_fragment,
         compaction: spec.compaction.clone(),
-        indices: IndexTuning::default(),
+        indices: spec.indices.clone(),
     };
     let cutoff = clock.evaluated_at - hours(spec.stale_version_retention_hours)?;
     let mut snapshot = table.snapshot(cutoff, &options).await?;
@@ -154,9 +153,9 @@ async fn estimate_prune(
 /// What an operator should know of the table's set-up.
 fn standing_warnings(snapshot: &Snapshot) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some(interval) = snapshot.format.settings.get("lance.auto_cleanup.interval") {
+    if let Some(interval) = snapshot.format.auto_cleanup() {
         warnings.push(format!(
-            "the table prunes itself every {interval} commits (lance.auto_cleanup), by commit time and not by the retention of this tool"
+            "the table prunes itself every {interval} commits (lance.auto_cleanup), by commit time and not by the retention of this tool; a compact step refuses it unless prune.accept_auto_cleanup is set"
         ));
     }
     if snapshot.format.shallow_clone {

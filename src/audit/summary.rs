@@ -116,6 +116,9 @@ pub fn plan(plan: &Plan) -> String {
         Some(NoTaskReason::BelowDeletionThreshold) => {
             ": no fragment has more deleted rows than the deletion threshold"
         }
+        Some(NoTaskReason::MergeSwitchedOff) => {
+            ": index segments keep fragments apart, and the spec switches their merge off"
+        }
         Some(NoTaskReason::IndexNotMergeable) => {
             ": an index that cannot be merged keeps fragments apart"
         }

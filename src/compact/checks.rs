@@ -7,6 +7,7 @@ use super::elapsed_ms;
 use crate::error::{ErrorKind, GuardError};
 use crate::report::baseline::Baseline;
 use crate::report::compact::{ChecksPhase, PhaseStatus};
+use crate::report::verify::{CheckId, CheckRow, CheckStatus};
 use crate::table::Table;
 use crate::verify;
 
@@ -32,7 +33,7 @@ pub async fn before_prune(
         Ok(rows) => {
             phase.findings = rows
                 .into_iter()
-                .filter(|row| !row.passed)
+                .filter(|row| !row.passed || is_missing(row, baseline))
                 .map(|row| {
                     let subject = row.subject.map(|s| format!(" of {s}")).unwrap_or_default();
                     format!(
@@ -62,6 +63,19 @@ pub async fn before_prune(
     }
     phase.duration_ms = elapsed_ms(start);
     phase
+}
+
+/// Whether a comparison with the version before the step could not be made. That version is
+/// inside the retention, so its absence is itself a finding; only what another writer's prune
+/// took from between may be missing.
+fn is_missing(row: &CheckRow, baseline: &Baseline) -> bool {
+    let compares = matches!(
+        row.check,
+        CheckId::Schema | CheckId::Rows | CheckId::Tombstones
+    );
+    compares
+        && row.status == CheckStatus::Skipped
+        && baseline.before.version != baseline.after.version
 }
 
 /// The phase before it began.

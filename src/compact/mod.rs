@@ -23,7 +23,9 @@ use crate::audit::hours;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::baseline::{Baseline, VersionCounts};
-use crate::report::compact::{CompactOutputs, CompactionStats, PhaseStatus, RemediationStatus};
+use crate::report::compact::{
+    CleanupStats, CompactOutputs, CompactionStats, IndexPhase, PhaseStatus, RemediationStatus,
+};
 use crate::report::plan::PruneCounts;
 use crate::report::text::word;
 use crate::spec::{CompactSpec, Step};
@@ -59,14 +61,39 @@ impl<'a> Run<'a> {
             .hint("Nothing was changed. Restore the file, or an older version of the table, and run again.")
             .with("damaged_files", damage.len()));
         }
+        let found = table.snapshot(cutoff, &options).await?;
+        if found.plan.commits() {
+            may_commit(spec, &found)?;
+        }
         Ok(Self {
-            found: table.snapshot(cutoff, &options).await?,
+            found,
             before: table.counts().await?,
             identity: Identity::new(&spec.execution_id),
             options,
             spec,
         })
     }
+}
+
+/// Refuses tables that a commit of this step would harm.
+fn may_commit(spec: &CompactSpec, found: &Snapshot) -> Result<()> {
+    if found.format.shallow_clone && !found.indices.is_empty() {
+        // lance writes the index files of the rewritten fragments into the clone, and looks for
+        // them in the source.
+        return Err(GuardError::new(
+            ErrorKind::ShallowClone,
+            "the table is a shallow clone with an index, which a compaction would break",
+        )
+        .hint("Nothing was changed. Make a deep clone and compact that, or drop the indices of the clone first."));
+    }
+    if found.format.auto_cleanup().is_some() && !spec.prune.accept_auto_cleanup {
+        return Err(GuardError::new(
+            ErrorKind::AutoCleanupSet,
+            "the table prunes itself (lance.auto_cleanup), and would on the commits of this step, inside the retention as well",
+        )
+        .hint("Nothing was changed. Unset lance.auto_cleanup.interval and leave pruning to this tool, or accept it with prune.accept_auto_cleanup."));
+    }
+    Ok(())
 }
 
 /// Compacts a table: index merge, compaction, index catch-up, checks, prune.
@@ -86,8 +113,9 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
     let compaction_stats = rewrite::compact(&run, &mut table, &mut error).await;
     let index_catch_up = indices::catch_up(&run, &mut table, &mut error).await;
 
-    // Everything from here on looks at the newest version, other writers' commits included.
-    let after = match table.counts().await {
+    // Everything from here on looks at the newest version, other writers' commits included; a
+    // phase that failed may have committed all the same, and left an old version behind.
+    let after = match newest(&mut table).await {
         Ok(counts) => counts,
         Err(fault) => {
             error.get_or_insert(fault);
@@ -111,8 +139,10 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
     let checks = checks::before_prune(&baseline, &mut table, &mut error).await;
     let cleanup_stats = prune::prune(&run, &table, &mut error).await;
 
-    let table_changed =
-        after.version != run.before.version || cleanup_stats.actual != PruneCounts::default();
+    // A prune that failed may have deleted files before it did.
+    let table_changed = !baseline.committed_versions.is_empty()
+        || cleanup_stats.actual != PruneCounts::default()
+        || cleanup_stats.status == PhaseStatus::Failed;
     let statuses = [
         index_merge.status,
         compaction_stats.status,
@@ -139,6 +169,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         }
         error = Some(partly_done(fault, &statuses));
     }
+    let warnings = warnings(&run, &index_merge, &index_catch_up, &cleanup_stats);
     let mut outputs = CompactOutputs {
         step: Step::Compact,
         table: table.id().clone(),
@@ -155,7 +186,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         checks,
         cleanup_stats,
         baseline,
-        warnings: Vec::new(),
+        warnings,
         unknown: run.found.unknown,
         truncated: Vec::new(),
         error,
@@ -203,6 +234,34 @@ async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactO
     };
     outputs.summary = summary::of(&outputs);
     Ok(outputs)
+}
+
+async fn newest(table: &mut Table) -> Result<VersionCounts> {
+    table.refresh().await?;
+    table.counts().await
+}
+
+/// What an operator should know although the step did not fail on it.
+fn warnings(
+    run: &Run<'_>,
+    merge: &IndexPhase,
+    catch_up: &IndexPhase,
+    cleanup: &CleanupStats,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if run.found.format.auto_cleanup().is_some() {
+        warnings.push(
+            "the table prunes itself (lance.auto_cleanup): versions inside the retention may be gone".to_owned(),
+        );
+    }
+    for index in merge.left_behind.iter().chain(&catch_up.left_behind) {
+        warnings.push(format!("index {}: {}", index.name, index.reason));
+    }
+    if cleanup.failed_deletes > 0 {
+        warnings.extend(cleanup.note.clone());
+    }
+    warnings.dedup();
+    warnings
 }
 
 fn index_names(found: &Snapshot) -> Vec<String> {

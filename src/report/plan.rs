@@ -17,7 +17,9 @@ pub enum NoTaskReason {
     IndexSegments,
     /// Indexed and unindexed fragments alternate; bringing the indices up to date helps.
     MixedIndexCoverage,
-    /// Index coverage keeps fragments apart, and the spec or the index type rules out a merge.
+    /// Index coverage keeps fragments apart, and the spec switches the merge off.
+    MergeSwitchedOff,
+    /// Index coverage keeps fragments apart, and the index is of a kind that cannot be merged.
     IndexNotMergeable,
 }
 
@@ -116,12 +118,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether following the plan changes nothing.
+    /// Whether following the plan commits a version. A prune commits none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.index_merges.is_empty()
-            && self.compaction.tasks == 0
-            && self.index_catch_ups.is_empty()
-            && self.prune.versions == 0
+    pub fn commits(&self) -> bool {
+        !self.index_merges.is_empty()
+            || self.compaction.tasks > 0
+            || !self.index_catch_ups.is_empty()
     }
 }

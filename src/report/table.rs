@@ -171,3 +171,13 @@ pub struct FormatFacts {
     /// The `lance.*` settings of the table.
     pub settings: BTreeMap<String, String>,
 }
+
+impl FormatFacts {
+    /// After how many commits the table prunes itself; none if it does not.
+    #[must_use]
+    pub fn auto_cleanup(&self) -> Option<&str> {
+        self.settings
+            .get("lance.auto_cleanup.interval")
+            .map(String::as_str)
+    }
+}

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Step;
-use super::tuning::CompactionTuning;
+use super::tuning::{CompactionTuning, IndexTuning};
 use crate::report::state::StateInput;
 
 /// When to ask for the exact effect of a prune, which costs a read of every manifest.
@@ -90,6 +90,9 @@ pub struct AuditSpec {
     /// How compaction would work; the same object that the compact step takes.
     #[serde(default)]
     pub compaction: CompactionTuning,
+    /// What would be done to indices; the same object that the compact step takes.
+    #[serde(default)]
+    pub indices: IndexTuning,
     /// The state that the last audit put out, as it is: an object, a JSON string, null or absent.
     #[serde(default)]
     pub previous_state: StateInput,

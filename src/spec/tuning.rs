@@ -80,11 +80,15 @@ pub struct PruneTuning {
     /// Deletions at the same time, at most. Absent: as the store allows.
     #[schemars(range(min = 1, max = 1024))]
     pub concurrent_deletes: Option<u32>,
+    /// Go on with a table that prunes itself (`lance.auto_cleanup`): each commit of this step
+    /// may then delete versions by the table's own rule, inside the retention as well.
+    pub accept_auto_cleanup: bool,
 }
 
 impl Default for PruneTuning {
     fn default() -> Self {
         Self {
+            accept_auto_cleanup: false,
             enabled: true,
             deletes_per_second: None,
             concurrent_deletes: None,

@@ -244,7 +244,10 @@ fn no_task_reason(input: &PlanInput<'_>, now: &Outcome, merge_helps: bool) -> Op
     let uncovered = vec![Vec::new(); input.fragments.len()];
     let apart = !groups(input.fragments, &uncovered, input.options.grouping()).is_empty();
     if apart {
-        return Some(if !merge_helps {
+        let merging = input.options.indices.merge_segments == MergeSegments::WhenBlocking;
+        return Some(if !merging {
+            NoTaskReason::MergeSwitchedOff
+        } else if !merge_helps {
             NoTaskReason::IndexNotMergeable
         } else if input.indices.iter().any(|i| i.fact.segments > 1) {
             NoTaskReason::IndexSegments
