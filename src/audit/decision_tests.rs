@@ -89,6 +89,7 @@ fn snapshot(case: Case) -> Snapshot {
             segments: Vec::new(),
             mergeable: case.mergeable,
             is_vector: false,
+            futile: false,
         }],
         format: FormatFacts {
             storage_version: "2.0".to_owned(),

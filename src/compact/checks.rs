@@ -66,8 +66,7 @@ pub async fn before_prune(
 }
 
 /// Whether a comparison with the version before the step could not be made. That version is
-/// inside the retention, so its absence is itself a finding; only what another writer's prune
-/// took from between may be missing.
+/// inside the retention, and so are those between: that one is gone is itself a finding.
 fn is_missing(row: &CheckRow, baseline: &Baseline) -> bool {
     let compares = matches!(
         row.check,

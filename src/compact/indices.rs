@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::retry::Retries;
 use super::{Run, elapsed_ms};
-use crate::error::{GuardError, Result};
+use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::compact::{IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
 use crate::table::Table;
 use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
@@ -56,10 +56,13 @@ pub async fn catch_up(
     if error.is_none() {
         match sketches(table).await {
             Ok(indices) => {
-                phase.left_behind = indices
+                let failed: Vec<String> =
+                    phase.left_behind.iter().map(|i| i.name.clone()).collect();
+                let behind = indices
                     .iter()
-                    .filter_map(|index| left_behind(index, wanted))
-                    .collect();
+                    .filter(|index| !failed.contains(&index.fact.name))
+                    .filter_map(|index| left_behind(index, wanted));
+                phase.left_behind.extend(behind);
             }
             Err(fault) => {
                 phase.status = PhaseStatus::Failed;
@@ -93,6 +96,12 @@ async fn work(
                 if retries.again(&mut fault, run.spec.conflict_retries).await {
                     continue;
                 }
+                // An index that lance cannot rebuild is no reason to leave all else undone: the
+                // others are merged one by one, and compaction works around it.
+                if fault.kind == ErrorKind::Internal {
+                    one_by_one(run, table, &wanted, &mut phase).await;
+                    break;
+                }
                 phase.status = PhaseStatus::Failed;
                 *error = Some(fault);
                 break;
@@ -101,6 +110,40 @@ async fn work(
     }
     phase.duration_ms = elapsed_ms(start);
     phase
+}
+
+/// Merges each wanted index for itself, and names those that fail.
+async fn one_by_one(
+    run: &Run<'_>,
+    table: &mut Table,
+    wanted: impl Fn(&IndexSketch) -> bool,
+    phase: &mut IndexPhase,
+) {
+    let names: Vec<String> = match sketches(table).await {
+        Ok(indices) => indices
+            .iter()
+            .filter(|index| wanted(index))
+            .map(|index| index.fact.name.clone())
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    for name in names {
+        let this = |index: &IndexSketch| index.fact.name == name && wanted(index);
+        match attempt(run, table, this).await {
+            Ok(actual) => {
+                if !actual.indices.is_empty() {
+                    phase.status = PhaseStatus::Done;
+                }
+                phase.actual.rows_covered += actual.rows_covered;
+                phase.actual.segments_merged += actual.segments_merged;
+                phase.actual.indices.extend(actual.indices);
+            }
+            Err(fault) => phase.left_behind.push(IndexLeftBehind {
+                name,
+                reason: fault.message,
+            }),
+        }
+    }
 }
 
 async fn attempt(
@@ -123,9 +166,14 @@ async fn attempt(
         let Some(new) = after.iter().find(|i| i.fact.name == old.fact.name) else {
             continue;
         };
-        work.segments_merged += old.fact.segments.saturating_sub(new.fact.segments);
-        work.rows_covered += old.rows_unindexed().saturating_sub(new.rows_unindexed());
-        work.indices.push(old.fact.name);
+        let merged = old.fact.segments.saturating_sub(new.fact.segments);
+        let covered = old.rows_unindexed().saturating_sub(new.rows_unindexed());
+        // A commit that covers nothing more did nothing for the index.
+        if merged + covered > 0 {
+            work.segments_merged += merged;
+            work.rows_covered += covered;
+            work.indices.push(old.fact.name);
+        }
     }
     Ok(work)
 }
@@ -148,6 +196,10 @@ fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
         format!("{rows} rows are not covered, and this build cannot rewrite an index of this kind")
     } else if index.lacks_rows_to_train() {
         format!("not enough rows to train: it needs {MIN_ROWS_TO_TRAIN}, the table has {rows}")
+    } else if index.futile {
+        format!(
+            "{rows} rows are not covered: built on all of them, it covers none, as where their vectors are null"
+        )
     } else {
         format!("{rows} rows are not covered; lance left the index as it was")
     };

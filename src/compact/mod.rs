@@ -340,7 +340,7 @@ fn partly_done(cause: GuardError, statuses: &[PhaseStatus; 5]) -> GuardError {
             if done.is_empty() {
                 "a part".to_owned()
             } else {
-                done.join(", ")
+                done.join(" and ")
             },
             cause.message
         ),

@@ -7,11 +7,13 @@ use lance::index::DatasetIndexExt;
 use lance_index::is_system_index;
 use lance_index::optimize::OptimizeOptions;
 use lance_table::format::IndexMetadata;
+use roaring::RoaringBitmap;
+use uuid::Uuid;
 
 use super::coverage::is_vector;
 use super::fragments::FragmentSketch;
 use super::{Table, fault};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::report::percent;
 use crate::report::table::IndexFact;
 
@@ -57,6 +59,9 @@ pub struct IndexSketch {
     pub mergeable: bool,
     /// Whether the index is on vectors.
     pub is_vector: bool,
+    /// Whether the index covers nothing although it was built on all the rows that there are,
+    /// as where every vector is null: building it again would change nothing but its name.
+    pub futile: bool,
 }
 
 impl IndexSketch {
@@ -77,7 +82,7 @@ impl IndexSketch {
     /// Whether bringing the index up to date does anything.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.mergeable && self.rows_unindexed() > 0 && !self.lacks_rows_to_train()
+        self.mergeable && self.rows_unindexed() > 0 && !self.lacks_rows_to_train() && !self.futile
     }
 }
 
@@ -99,15 +104,17 @@ impl Table {
             }
         }
         let types = self.index_kinds().await?;
-        Ok(by_name
-            .into_iter()
+        let covered_now = self.coverage_of_segments().await?;
+        let mut sketches: Vec<IndexSketch> = by_name
+            .iter()
             .map(|(name, segments)| {
                 let covered: Vec<BTreeSet<u64>> = segments
                     .iter()
                     .map(|segment| {
-                        segment
-                            .fragment_bitmap
-                            .iter()
+                        covered_now
+                            .get(&segment.uuid)
+                            .or(segment.fragment_bitmap.as_ref())
+                            .into_iter()
                             .flatten()
                             .map(u64::from)
                             .filter(|id| live.contains_key(id))
@@ -118,7 +125,7 @@ impl Table {
                 let rows_indexed: u64 = all.iter().filter_map(|id| live.get(id)).sum();
                 let rows_unindexed = total.saturating_sub(rows_indexed);
                 let known = segments.iter().all(|s| s.fragment_bitmap.is_some());
-                let kind = types.get(&name).cloned().unwrap_or_default();
+                let kind = types.get(name).cloned().unwrap_or_default();
                 IndexSketch {
                     mergeable: kind.readable
                         && known
@@ -139,11 +146,58 @@ impl Table {
                                     .map(|files| files.iter().map(|f| f.size_bytes).sum::<u64>())
                             })
                             .sum(),
-                        name,
+                        name: name.clone(),
                     },
                     segments: covered,
+                    futile: false,
                 }
             })
+            .collect();
+        for sketch in &mut sketches {
+            if sketch.is_vector && sketch.fact.rows_indexed == Some(0) && sketch.is_behind() {
+                let segments = by_name
+                    .get(&sketch.fact.name)
+                    .map_or(&[][..], Vec::as_slice);
+                sketch.futile = self.was_built_on_all(segments, &live).await?;
+            }
+        }
+        Ok(sketches)
+    }
+
+    /// Whether the newest of the segments was built when every fragment of today was there.
+    async fn was_built_on_all(
+        &self,
+        segments: &[IndexMetadata],
+        live: &HashMap<u64, u64>,
+    ) -> Result<bool> {
+        let Some(version) = segments.iter().map(|s| s.dataset_version).max() else {
+            return Ok(false);
+        };
+        // The build itself is the only commit since then.
+        if version + 1 == self.version() {
+            return Ok(true);
+        }
+        match self.at(version).await {
+            Ok(then) => {
+                let known: BTreeSet<u64> = then.dataset.iter_fragments().map(|f| f.id).collect();
+                Ok(live.keys().all(|id| known.contains(id)))
+            }
+            // Pruned meanwhile: it is tried once more.
+            Err(error) if error.kind == ErrorKind::VersionNotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What each segment covers in the fragments of today: after a compaction that left the
+    /// indices for later, the manifest's own record still names the fragments of then.
+    async fn coverage_of_segments(&self) -> Result<HashMap<Uuid, RoaringBitmap>> {
+        Ok(self
+            .dataset
+            .load_indices()
+            .await
+            .map_err(|e| fault::of_lance(&e, "reading the list of indices"))?
+            .iter()
+            .filter_map(|segment| Some((segment.uuid, segment.fragment_bitmap.clone()?)))
             .collect())
     }
 
@@ -179,8 +233,8 @@ impl Table {
             .collect()
     }
 
-    /// Merges all segments of the named indices, together with the rows that they do not cover
-    /// yet, into one segment each. Commits one version if that changes anything.
+    /// Merges all segments of the indices, together with the rows that they do not cover yet,
+    /// into one segment each. Commits one version if that changes anything.
     ///
     /// One segment, not a new one beside the old: fragments under different segments are never
     /// compacted together.

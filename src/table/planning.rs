@@ -59,7 +59,9 @@ impl RewriteOptions {
         (self.compaction.deletion_threshold_percent / 100.0) as f32
     }
 
-    fn grouping(&self) -> GroupingOptions {
+    /// The options as [`groups`] takes them.
+    #[must_use]
+    pub fn grouping(&self) -> GroupingOptions {
         GroupingOptions {
             target_rows: self.target_rows,
             deletion_threshold: self.deletion_threshold(),
@@ -88,6 +90,18 @@ impl Table {
         plan_compaction(&self.dataset, &options.for_lance())
             .await
             .map_err(|e| fault::of_lance(&e, "planning the compaction"))
+    }
+
+    /// The groups of fragments, by id, that lance itself would rewrite now, one for each task.
+    ///
+    /// # Errors
+    /// Where a manifest cannot be read.
+    pub async fn groups_of_lance(&self, options: &RewriteOptions) -> Result<Vec<Vec<u64>>> {
+        let plan = self.compaction_plan(options).await?;
+        Ok(plan
+            .compaction_tasks()
+            .map(|task| task.task.fragments.iter().map(|f| f.id).collect())
+            .collect())
     }
 
     /// The plan of a compact step, without the prune estimate.

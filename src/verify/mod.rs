@@ -64,10 +64,17 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
             now.counts.version
         ));
     }
+    if baseline.is_none() {
+        warnings.push(
+            "the spec has no baseline: schema, rows and contents from before compaction were not compared".to_owned(),
+        );
+    }
     let state_reset = state.reset;
-    // Without anything to compare with, nothing says that there was a compaction.
+    // Without a baseline only fewer fragments or deleted rows than before tell of a compaction.
+    let fewer = |before: Option<u64>, now: u64| before.is_some_and(|before| now < before);
     let compacted = baseline.map_or(
-        spec.pre_fragments.is_some() || spec.pre_tombstones.is_some(),
+        fewer(spec.pre_fragments, now.counts.fragments)
+            || fewer(spec.pre_tombstones, now.counts.tombstones),
         Baseline::changed_the_table,
     );
     let resets = verification_passed && compacted;
@@ -170,7 +177,13 @@ async fn structure_of(
 impl Baseline {
     /// Whether the step that it tells of committed anything: a dry run did not.
     fn changed_the_table(&self) -> bool {
-        self.before.version != self.after.version
+        !self.committed_versions.is_empty()
+    }
+
+    /// Whether nobody else committed while the step ran.
+    fn all_own(&self) -> bool {
+        (self.before.version + 1..=self.after.version)
+            .all(|version| self.committed_versions.contains(&version))
     }
 }
 

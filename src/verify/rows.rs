@@ -6,7 +6,7 @@
 //! its own that no compaction makes: a delete under that name would hide a loss.
 
 use super::compared::{Compared, Span, versions};
-use crate::report::baseline::Baseline;
+use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::verify::{CheckId, CheckRow};
 
 /// The row of this check.
@@ -21,6 +21,12 @@ pub(super) fn check(compared: &Compared, baseline: Option<&Baseline>) -> CheckRo
                 false,
             );
         }
+        (
+            Compared::BeforeGone {
+                after: Some(after), ..
+            },
+            Some(baseline),
+        ) if baseline.all_own() => return by_the_baseline(baseline, after.counts),
         _ => {
             let reason = compared.why_not().unwrap_or_default();
             return CheckRow::skipped(CheckId::Rows, "the rows as before compaction", reason);
@@ -63,6 +69,21 @@ pub(super) fn check(compared: &Compared, baseline: Option<&Baseline>) -> CheckRo
         );
     }
     CheckRow::judged(CheckId::Rows, expected, found, same)
+}
+
+/// Without the version before, what the baseline says of it still holds the rows to account,
+/// where nobody else committed in between.
+fn by_the_baseline(baseline: &Baseline, after: VersionCounts) -> CheckRow {
+    let before = baseline.before;
+    CheckRow::judged(
+        CheckId::Rows,
+        format!(
+            "{} rows, as the baseline says of version {}, which was pruned",
+            before.rows, before.version
+        ),
+        format!("{} rows in version {}", after.rows, after.version),
+        after.rows == before.rows,
+    )
 }
 
 /// Row counts of the baseline that are not those of the manifests.

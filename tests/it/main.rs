@@ -12,6 +12,7 @@ mod harness;
 mod hostile_specs;
 mod races;
 mod reads;
+mod refusals;
 mod replay;
 mod retention;
 mod stores;

@@ -242,19 +242,27 @@ async fn a_pruned_version_before_compaction_skips_what_needs_it() {
     bench.forget(7);
     let outputs = bench.verify(&baseline).await;
     assert_passes(&outputs);
-    let needs_it = [
-        CheckId::Schema,
-        CheckId::Rows,
-        CheckId::Fragments,
-        CheckId::Tombstones,
-    ];
-    assert_eq!(ended(&outputs, CheckStatus::Skipped)[..4], needs_it);
+    let needs_it = [CheckId::Schema, CheckId::Fragments, CheckId::Tombstones];
+    assert_eq!(ended(&outputs, CheckStatus::Skipped)[..3], needs_it);
     for check in needs_it {
         assert_eq!(
             row(&outputs, check).found,
             "version 7 from before compaction was pruned"
         );
     }
+}
+
+#[tokio::test]
+async fn rows_are_held_to_the_baseline_where_the_version_before_is_gone() {
+    let bench = compacted().await;
+    let mut baseline = bench.baseline(7, 9, &[8, 9]).await;
+    bench.forget(7);
+    let outputs = bench.verify(&baseline).await;
+    assert_eq!(row(&outputs, CheckId::Rows).status, CheckStatus::Passed);
+    baseline.before.rows = 100_000;
+    let outputs = bench.verify(&baseline).await;
+    assert!(!outputs.verification_passed);
+    assert_eq!(row(&outputs, CheckId::Rows).status, CheckStatus::Failed);
 }
 
 #[tokio::test]
