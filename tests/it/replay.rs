@@ -48,7 +48,7 @@ fn replay(scenario: &Path) {
 
 #[test]
 fn recorded_specs_put_out_what_they_did_before() {
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs");
+    let specs = tables::package_folder().join("tests/specs");
     let scenarios = entries(&specs);
     assert!(scenarios.len() >= 15, "the scenarios are gone");
     for scenario in scenarios {

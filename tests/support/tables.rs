@@ -5,7 +5,7 @@
 //!
 //! Shared by path: `#[path = "support/tables.rs"] mod tables;`
 
-#![allow(
+#![expect(
     dead_code,
     reason = "each test binary includes this file and uses a part of it"
 )]
@@ -188,7 +188,14 @@ pub async fn branch(table: &Table, name: &str, version: u64) -> Result<Table> {
 
 /// The folder of the fixtures.
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+    package_folder().join("tests/fixtures")
+}
+
+/// The folder of the package. As cargo says it to the running test: two checkouts that share a
+/// target folder may share a test binary as well, which would name the wrong one.
+pub fn package_folder() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
 /// Copies the fixture `name` into the database folder `to`, as a table of the same name.

@@ -12,9 +12,13 @@ use serde_json::Value;
 use crate::protoc::Protoc;
 
 /// The folder of the workspace.
-pub fn root() -> &'static Path {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask)
+///
+/// As cargo says it to the running program: two checkouts that share a target folder may share
+/// this binary as well, which would name the wrong one.
+pub fn root() -> PathBuf {
+    let xtask = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    xtask.parent().map_or(xtask.clone(), Path::to_path_buf)
 }
 
 /// Runs a command to its end; an exit code that is not 0 is an error.

@@ -2,7 +2,9 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -16,9 +18,12 @@ pub enum Protoc {
 }
 
 impl Protoc {
-    /// Looks at `PROTOC`, then at `PATH`, then takes the vendored one.
+    /// Looks at `PROTOC`, then at `PATH`, then takes the vendored one. One in `PATH` counts only
+    /// if it can do what lance needs: distributions package its well-known types apart.
     pub fn find() -> Result<Self> {
-        if in_environment(env::var_os("PROTOC"), env::var_os("PATH"))? {
+        let set = env::var_os("PROTOC");
+        let is_set = set.is_some();
+        if in_environment(set, env::var_os("PATH"))? && (is_set || compiles("protoc")) {
             return Ok(Self::InEnvironment);
         }
         let advice = "lance needs protoc to build, there is none in PATH and none comes with \
@@ -29,6 +34,29 @@ impl Protoc {
             include: protoc_bin_vendored::include_path().context(advice)?,
         })
     }
+}
+
+/// What lance's own files ask of a compiler.
+const PROBE: &str = r#"syntax = "proto3";
+import "google/protobuf/any.proto";
+message Probe { optional google.protobuf.Any any = 1; }
+"#;
+
+/// Whether this compiler knows the well-known types and optional fields.
+fn compiles(program: &str) -> bool {
+    let folder = env::temp_dir().join(format!("lancedb-guard-protoc-{}", std::process::id()));
+    let probed = fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(folder.join("probe.proto"), PROBE))
+        .and_then(|()| {
+            Command::new(program)
+                .arg(format!("-I{}", folder.display()))
+                .arg(format!("-o{}", folder.join("probe.bin").display()))
+                .arg("probe.proto")
+                .output()
+        });
+    // A folder that is left behind does no harm, and the system clears it.
+    let _ = fs::remove_dir_all(&folder);
+    probed.is_ok_and(|output| output.status.success())
 }
 
 fn in_environment(protoc: Option<OsString>, path: Option<OsString>) -> Result<bool> {
@@ -64,6 +92,12 @@ mod tests {
     fn without_a_protoc_in_path_the_vendored_one_is_needed() {
         assert!(!in_environment(None, None).unwrap());
         assert!(!in_environment(None, Some("/nowhere".into())).unwrap());
+    }
+
+    #[test]
+    fn a_protoc_that_does_not_run_is_not_taken() {
+        assert!(!compiles("/nowhere/protoc"));
+        assert!(!compiles("false"));
     }
 
     #[test]
