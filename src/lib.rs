@@ -10,6 +10,9 @@
 //!             -> emit/     Kestra lines, text for people, JSON
 //! ```
 
+#![warn(missing_docs, clippy::allow_attributes)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod audit;
 pub mod cli;
 pub mod clock;
