@@ -5,6 +5,15 @@ use crate::redact;
 use crate::report::table::FormatFacts;
 
 impl Table {
+    /// Whether a column keeps its payloads in files beside the data files.
+    #[must_use]
+    pub fn has_blob_files(&self) -> bool {
+        self.dataset
+            .schema()
+            .fields_pre_order()
+            .any(|field| field.is_blob_v2())
+    }
+
     /// Storage version, row ids, bases and `lance.*` settings of the version that is read.
     #[must_use]
     pub fn format_facts(&self) -> FormatFacts {

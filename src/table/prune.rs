@@ -45,7 +45,8 @@ impl Table {
     /// Deletes the versions that the retention lets go, and the files that only they refer to.
     ///
     /// Tags and branches keep their versions. Files that no version refers to stay while they
-    /// are younger than seven days: a writer may be about to commit them.
+    /// are younger than seven days: a writer may be about to commit them. Older ones go with the
+    /// prune, by lance's own rule, which no policy switches off.
     ///
     /// # Errors
     /// Where the store does not answer or a manifest cannot be read; some files may be gone
