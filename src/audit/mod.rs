@@ -49,7 +49,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         &spec.execution_id,
         clock.evaluated_at,
     );
-    estimate_prune(spec, table, &decision, &mut snapshot).await?;
+    estimate_prune(spec, table, &decision, &mut snapshot).await;
 
     let mut warnings: Vec<String> = read.warning.iter().cloned().collect();
     if let Some(first) = damage.first() {
@@ -126,7 +126,7 @@ async fn estimate_prune(
     table: &Table,
     decision: &Decision,
     snapshot: &mut Snapshot,
-) -> Result<()> {
+) {
     let reason = match spec.prune_estimate {
         PruneEstimate::Never => "the spec asks for no prune estimate".to_owned(),
         PruneEstimate::Auto if !decision.needs_compaction => {
@@ -136,10 +136,12 @@ async fn estimate_prune(
             let limit = Duration::from_secs(spec.prune_estimate_seconds);
             let asking = table.explain_prune(&snapshot.retention, &snapshot.refs);
             match tokio::time::timeout(limit, asking).await {
-                Ok(counts) => {
-                    snapshot.plan.prune.estimate = Some(counts?);
-                    return Ok(());
+                Ok(Ok(counts)) => {
+                    snapshot.plan.prune.estimate = Some(counts);
+                    return;
                 }
+                // One old manifest that cannot be read keeps nobody from the other facts.
+                Ok(Err(error)) => error.message,
                 Err(_) => format!("it took longer than {} s", limit.as_secs()),
             }
         }
@@ -147,7 +149,6 @@ async fn estimate_prune(
     snapshot
         .unknown
         .push(Unknown::new("plan.prune.estimate", reason));
-    Ok(())
 }
 
 /// What an operator should know of the table's set-up.

@@ -146,6 +146,18 @@ async fn an_audit_changes_nothing() {
 }
 
 #[tokio::test]
+async fn an_old_manifest_that_cannot_be_read_leaves_the_estimate_unknown() {
+    let db = Db::with_fixture("bloated").await;
+    let old = format!("_versions/{:020}.manifest", u64::MAX - 7);
+    std::fs::write(db.table_path().join(old), b"not a manifest").unwrap();
+    let fields = json!({"prune_estimate": "always"});
+    let audit = db.audit(fields, at("2026-03-01T00:00:00Z")).await;
+    assert_eq!(audit.plan.prune.estimate, None);
+    assert_eq!(audit.unknown[0].fact, "plan.prune.estimate");
+    assert_eq!(audit.fragment_count, 30);
+}
+
+#[tokio::test]
 async fn a_damaged_table_is_reported_and_neither_compacted_nor_pruned() {
     let db = Db::with_fixture("tombstones").await;
     let data = std::fs::read_dir(db.table_path().join("data")).unwrap();
