@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use futures::{StreamExt, TryStreamExt, stream};
 use lance_index::is_system_index;
 use lance_table::format::IndexMetadata;
 
+use super::fragments::FragmentSketch;
 use super::{Table, fault};
 use crate::error::Result;
 use crate::report::baseline::VersionCounts;
-
-/// Fragments of old tables whose counts need a read, at the same time.
-const PARALLEL_COUNTS: usize = 16;
 
 /// One version, as far as two versions are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,39 +24,15 @@ pub struct VersionView {
 impl Table {
     /// Fragments, live rows and deleted rows of the version that is read.
     ///
-    /// The manifest says it all but for tables of very old releases, where a data or deletion
-    /// file is asked.
-    ///
     /// # Errors
-    /// Where such a file cannot be read.
+    /// As [`Table::fragment_sketches`].
     pub async fn counts(&self) -> Result<VersionCounts> {
-        let (rows, tombstones) = stream::iter(self.dataset.get_fragments())
-            .map(|fragment| async move {
-                let metadata = fragment.metadata();
-                let deleted = match &metadata.deletion_file {
-                    None => 0,
-                    Some(file) => match file.num_deleted_rows {
-                        Some(deleted) => deleted,
-                        None => fragment.count_deletions().await?,
-                    },
-                };
-                let live = match metadata.physical_rows {
-                    Some(physical) => physical.saturating_sub(deleted),
-                    None => fragment.count_rows(None).await?,
-                };
-                Ok::<_, lance::Error>((live as u64, deleted as u64))
-            })
-            .buffer_unordered(PARALLEL_COUNTS)
-            .try_fold((0, 0), |sum, fragment| async move {
-                Ok((sum.0 + fragment.0, sum.1 + fragment.1))
-            })
-            .await
-            .map_err(|e| fault::of_lance(&e, "counting rows"))?;
+        let fragments = self.fragment_sketches().await?;
         Ok(VersionCounts {
             version: self.version(),
-            fragments: self.dataset.manifest().fragments.len() as u64,
-            rows,
-            tombstones,
+            fragments: fragments.len() as u64,
+            rows: fragments.iter().map(FragmentSketch::live_rows).sum(),
+            tombstones: fragments.iter().map(|f| f.deleted_rows).sum(),
         })
     }
 

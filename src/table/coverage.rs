@@ -71,7 +71,12 @@ impl Table {
             .await
             .map_err(|e| fault::of_lance(&e, doing))?;
         let described = self.dataset.describe_indices(None).await;
-        let rows = self.rows_of_fragments().await?;
+        let rows: BTreeMap<u64, u64> = self
+            .fragment_sketches()
+            .await?
+            .iter()
+            .map(|fragment| (fragment.id, fragment.live_rows()))
+            .collect();
         let mut found = Vec::new();
         for name in self.index_names().await? {
             let segments: Vec<_> = readable
@@ -123,22 +128,6 @@ impl Table {
             });
         }
         Ok(found)
-    }
-
-    /// Live rows of each fragment.
-    async fn rows_of_fragments(&self) -> Result<BTreeMap<u64, u64>> {
-        let mut rows = BTreeMap::new();
-        for fragment in self.dataset.get_fragments() {
-            let live = match fragment.metadata().num_rows() {
-                Some(live) => live,
-                None => fragment
-                    .count_rows(None)
-                    .await
-                    .map_err(|e| fault::of_lance(&e, "counting rows"))?,
-            };
-            rows.insert(fragment.metadata().id, live as u64);
-        }
-        Ok(rows)
     }
 
     async fn vector_index(&self, index: &dyn IndexDescription) -> VectorIndex {
