@@ -103,7 +103,7 @@ pub fn what_is_wrong(error: &clap::Error) -> String {
         ContextKind::SuggestedValue,
     ] {
         if let Some(name) = names(kind).first() {
-            sentence += &format!("; did you mean {name}?");
+            sentence += &format!("; perhaps {name} is meant");
         }
     }
     sentence

@@ -51,10 +51,16 @@ fn shown(value: &Value, texts: Texts) -> String {
             format!("an object with {}", count(members.len() as u64, "field"))
         }
         Value::Array(items) => format!("a list of {}", count(items.len() as u64, "item")),
-        Value::String(text) if texts == Texts::Measured => format!(
-            "a string of {}",
-            count(text.chars().count() as u64, "character")
-        ),
+        Value::String(text) if texts == Texts::Measured => {
+            let length = count(text.chars().count() as u64, "character");
+            // The usual reason in a flow.
+            let template = if text.contains("{{") {
+                ", a template that was not rendered"
+            } else {
+                ""
+            };
+            format!("a string of {length}{template}")
+        }
         scalar => shorten(&redact::text(&scalar.to_string()), SHOWN_LENGTH),
     }
 }
