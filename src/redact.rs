@@ -266,4 +266,31 @@ mod tests {
             assert_eq!(location(given), shown);
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_password_in_a_url_never_comes_through(
+            user in "[A-Z0-9]{1,8}",
+            password in "[a-z0-9/+=%:@…ä]{0,12}MARKER[a-z0-9/+=%:@…ä]{0,12}",
+            place in "[a-z]{1,5}(/[a-z]{1,5}){0,3}",
+            around in "[ a-z=:\"'<>…]{0,12}",
+        ) {
+            let uri = format!("s3://{user}:{password}@{place}");
+            proptest::prop_assert_eq!(location(&uri), format!("s3://{place}"));
+            let masked = text(&format!("{around} {uri} {around}"));
+            proptest::prop_assert!(!masked.contains("MARKER"), "{}", masked);
+            let spec = serde_json::json!({"db_uri": uri}).to_string();
+            let secrets = Secrets::of_spec(spec.as_bytes());
+            let masked = secrets.mask(&format!("{around}{password}{around}"));
+            proptest::prop_assert!(!masked.contains("MARKER"), "{}", masked);
+        }
+
+        #[test]
+        fn no_text_whatever_stops_the_masking(given: String, secret in "[a-zA-Z0-9/+ä\"\\\\]{4,9}") {
+            let spec = serde_json::json!({"storage_options": {"token": secret}}).to_string();
+            let secrets = Secrets::of_spec(spec.as_bytes());
+            let masked = secrets.mask(&text(&location(&format!("{given}{secret}…{given}"))));
+            proptest::prop_assert!(!masked.contains(&secret), "{}", masked);
+        }
+    }
 }

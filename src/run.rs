@@ -148,28 +148,16 @@ fn format_asked_for(arguments: &[OsString]) -> Format {
 /// Reads the spec, does its step, and prints what came of it.
 fn task(process: &mut Process<'_>, cli: &Cli) -> Exit {
     let began = Instant::now();
-    // The spec is read before the report is touched, and the report is prepared before the step,
-    // so that a wrong path is found while nothing has been changed yet.
-    let bytes = check_paths(process, cli).and_then(|()| spec_bytes(process, cli));
-    let secrets = bytes.as_deref().map(Secrets::of_spec).unwrap_or_default();
-    let mut report = None;
-    let outcome = match (bytes, &cli.report) {
-        (Ok(bytes), path) => match path.as_deref().map(|path| prepare(process, path)) {
-            Some(Err(error)) => Outcome::failure(None, report_error(cli, &error)),
-            prepared => {
-                report = prepared.and_then(std::result::Result::ok);
-                answer(&bytes, &process.working_dir, process.now)
-            }
-        },
-        (Err(error), path) => {
-            // Not over the spec, and not into a file that nobody named.
-            let is_usable = check_paths(process, cli).is_ok();
-            report = path
-                .as_deref()
-                .filter(|_| is_usable)
-                .and_then(|path| prepare(process, path).ok());
-            Outcome::failure(None, error)
+    let (report, secrets, outcome) = match files(process, cli) {
+        Ok((report, bytes)) => {
+            let secrets = bytes.as_deref().map(Secrets::of_spec).unwrap_or_default();
+            let outcome = match bytes {
+                Ok(bytes) => answer(&bytes, &process.working_dir, process.now),
+                Err(error) => Outcome::failure(None, error),
+            };
+            (report, secrets, outcome)
         }
+        Err(error) => (None, Secrets::default(), Outcome::failure(None, error)),
     };
     let report_lost = report.and_then(|report| {
         let written = report.write(&emit::json::report(&outcome, &secrets));
@@ -223,8 +211,18 @@ fn check_paths(process: &Process<'_>, cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-fn prepare(process: &Process<'_>, path: &Path) -> std::io::Result<ReportFile> {
-    ReportFile::prepare(&process.working_dir.join(path))
+/// The report file and the spec. The spec is read before the report is touched, and the report is
+/// prepared before the step, so that a wrong path is found while nothing has been changed yet.
+fn files(process: &mut Process<'_>, cli: &Cli) -> Result<(Option<ReportFile>, Result<Vec<u8>>)> {
+    check_paths(process, cli)?;
+    let bytes = spec_bytes(process, cli);
+    let report = cli
+        .report
+        .as_ref()
+        .map(|path| ReportFile::prepare(&process.working_dir.join(path)))
+        .transpose()
+        .map_err(|error| report_error(cli, &error))?;
+    Ok((report, bytes))
 }
 
 fn report_error(cli: &Cli, error: &std::io::Error) -> GuardError {

@@ -40,10 +40,17 @@ impl ReportFile {
             Err(_) => false,
         };
         match create_beside(&target) {
-            Ok(beside) => Ok(Self {
-                target,
-                beside: Some(beside),
-            }),
+            Ok(beside) => {
+                if let Ok(known) = target.metadata() {
+                    // Whoever could read the older report can read this one; not being able to
+                    // say so is no reason to have no report.
+                    let _ = beside.0.set_permissions(known.permissions());
+                }
+                Ok(Self {
+                    target,
+                    beside: Some(beside),
+                })
+            }
             // A folder that nothing may be added to, with a file in it that may be written.
             Err(_) if exists => Ok(Self {
                 target,

@@ -54,6 +54,9 @@ impl Secrets {
             if out.contains(secret) {
                 out = out.replace(secret, MASK);
             }
+        }
+        // Only then the cut ones: a whole secret may hold an ellipsis itself.
+        for secret in &self.0 {
             let mut from = 0;
             while let Some(found) = out.get(from..).and_then(|rest| rest.find('…')) {
                 let end = from + found;
