@@ -85,9 +85,11 @@ pub fn what_is_wrong(error: &clap::Error) -> String {
         ErrorKind::TooManyValues | ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
             format!("{option} has the wrong number of values")
         }
-        ErrorKind::ArgumentConflict => {
-            format!("{option} cannot stand beside a command or be given with the other options")
+        // clap names no argument where an option stands beside a command.
+        ErrorKind::ArgumentConflict if option.is_empty() => {
+            "no option may stand beside a command".to_owned()
         }
+        ErrorKind::ArgumentConflict => format!("{option} excludes what else is given"),
         ErrorKind::MissingRequiredArgument => format!("{option} is missing"),
         ErrorKind::InvalidUtf8 => "an argument is not UTF-8".to_owned(),
         _ => "the command line cannot be read".to_owned(),

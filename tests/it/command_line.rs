@@ -129,6 +129,10 @@ fn options_beside_a_command_are_refused() {
     let run = guard::checked(&output);
     assert_eq!(run.code, 2);
     assert_eq!(run.outputs["error"]["kind"], "usage");
+    assert_eq!(
+        run.outputs["error"]["message"],
+        "no option may stand beside a command"
+    );
 }
 
 #[test]
