@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::emit::Format;
@@ -25,7 +26,7 @@ pub const VERSION: &str = concat!(
 /// Exit codes: 0 answered, 1 internal fault, 2 wrong spec or command line, 3 not found or not
 /// reachable, 4 refused, 5 lost against other writers, 6 partly done.
 #[derive(Debug, Parser)]
-#[command(name = "lancedb-guard", version = VERSION)]
+#[command(name = "lancedb-guard", version = VERSION, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// File that holds the spec; stdin if absent.
     #[arg(long, value_name = "FILE")]
@@ -59,4 +60,83 @@ pub enum Command {
         #[arg(value_enum)]
         step: Step,
     },
+}
+
+/// What is wrong with a command line, in one sentence. It names options and never quotes a
+/// value: a spec given as an argument by mistake holds credentials.
+#[must_use]
+pub fn what_is_wrong(error: &clap::Error) -> String {
+    let names = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(name)) => vec![name.clone()],
+        Some(ContextValue::Strings(names)) => names.clone(),
+        _ => Vec::new(),
+    };
+    let option = names(ContextKind::InvalidArg)
+        .iter()
+        .map(|name| option_name(name))
+        .collect::<Vec<String>>()
+        .join(", ");
+    let mut sentence = match error.kind() {
+        ErrorKind::UnknownArgument => format!("{option} is not expected"),
+        ErrorKind::InvalidSubcommand => "there is no such command".to_owned(),
+        ErrorKind::InvalidValue => format!("the value of {option} is missing or not known"),
+        ErrorKind::ValueValidation => format!("the value of {option} is not valid"),
+        ErrorKind::NoEquals => format!("{option} needs an equals sign and a value"),
+        ErrorKind::TooManyValues | ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
+            format!("{option} has the wrong number of values")
+        }
+        // clap names no argument where an option stands beside a command.
+        ErrorKind::ArgumentConflict if option.is_empty() => {
+            "no option may stand beside a command".to_owned()
+        }
+        ErrorKind::ArgumentConflict => format!("{option} excludes what else is given"),
+        ErrorKind::MissingRequiredArgument => format!("{option} is missing"),
+        ErrorKind::InvalidUtf8 => "an argument is not UTF-8".to_owned(),
+        _ => "the command line cannot be read".to_owned(),
+    };
+    // Names of ours only.
+    let known = names(ContextKind::ValidValue);
+    if !known.is_empty() {
+        sentence += &format!("; it may be {}", known.join(", "));
+    }
+    for kind in [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ] {
+        if let Some(name) = names(kind).first() {
+            sentence += &format!("; perhaps {name} is meant");
+        }
+    }
+    sentence
+}
+
+/// An option as it was given, without its value; anything else is not repeated.
+fn option_name(given: &str) -> String {
+    let name = given
+        .split(['=', ' '])
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('.');
+    let letters = name
+        .strip_prefix('-')
+        .unwrap_or_default()
+        .trim_start_matches('-');
+    let is_option = name.len() <= 40
+        && letters
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c == '-' || c == '_')
+        && !letters.is_empty();
+    // clap's own names of positional arguments: <STEP> and [NAME].
+    let is_position = name.len() <= 20
+        && name.starts_with(['<', '['])
+        && name[1..].ends_with(['>', ']'])
+        && name[1..name.len() - 1]
+            .chars()
+            .all(|c| c.is_ascii_uppercase());
+    if is_option || is_position {
+        name.to_owned()
+    } else {
+        "an argument".to_owned()
+    }
 }

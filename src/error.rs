@@ -35,6 +35,8 @@ pub enum ErrorKind {
     SpecNotJson,
     /// An object in the spec has the same key twice.
     SpecDuplicateKey,
+    /// The state and the baseline in the spec are larger than Kestra can hand on.
+    StateTooLarge,
     /// The spec breaks its schema or a rule; `context` lists all faults.
     SpecInvalid,
     /// The database folder or bucket does not exist.
@@ -85,6 +87,7 @@ impl ErrorKind {
             | Self::SpecNotUtf8
             | Self::SpecNotJson
             | Self::SpecDuplicateKey
+            | Self::StateTooLarge
             | Self::SpecInvalid => Exit::BadSpec,
             Self::DatabaseNotFound
             | Self::TableNotFound
@@ -151,12 +154,19 @@ pub struct GuardError {
 pub type Result<T, E = GuardError> = std::result::Result<T, E>;
 
 impl GuardError {
-    /// An error of a kind with what happened. Credentials in `message` are masked.
+    /// An error of a kind with what happened. Whatever looks like a credential in `message` is
+    /// masked: it may hold words of the engine or of the spec.
     pub fn new(kind: ErrorKind, message: impl AsRef<str>) -> Self {
+        Self::in_own_words(kind, redact::text(message.as_ref()))
+    }
+
+    /// An error whose message has no foreign text in it, or only such that is masked already.
+    /// Nothing is masked, so that a sentence such as "password: is not a known field" stays one.
+    pub fn in_own_words(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             code: kind.exit().code(),
             kind,
-            message: redact::text(message.as_ref()),
+            message: message.into(),
             hint: None,
             retryable: matches!(
                 kind,
@@ -186,5 +196,23 @@ impl GuardError {
     #[must_use]
     pub const fn exit(&self) -> Exit {
         self.kind.exit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_texts_are_masked_and_own_sentences_are_not() {
+        let kind = ErrorKind::Internal;
+        assert_eq!(
+            GuardError::new(kind, "engine: password=x").message,
+            "engine: password=***"
+        );
+        let own = "/password: is not a known field";
+        assert_eq!(GuardError::in_own_words(kind, own).message, own);
+        let error = GuardError::in_own_words(kind, "x").with("uri", "s3://a:b@c");
+        assert_eq!(error.context["uri"], "s3://***@c");
     }
 }

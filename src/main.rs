@@ -10,7 +10,8 @@ fn main() -> ExitCode {
         stdin: &mut stdin(),
         stdout: &mut stdout(),
         stderr: &mut stderr(),
-        working_dir: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+        // Without one, relative locations are refused: they must not start somewhere else.
+        working_dir: std::env::current_dir().unwrap_or_default(),
         now: chrono::Utc::now(),
     });
     exit.into()

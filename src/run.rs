@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::ErrorKind::BrokenPipe;
 use std::io::{Read, Write};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,14 @@ use clap::Parser;
 use clap::error::ErrorKind as UsageKind;
 use futures::FutureExt;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::clock::Clock;
 use crate::emit::kestra::Level;
+use crate::emit::report_file::{ReportFile, is_same_file};
 use crate::emit::{self, Format};
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::exit::Exit;
+use crate::redact::Secrets;
 use crate::report::outcome::Outcome;
 use crate::schemas;
 use crate::spec::{self, Checked, MAX_SPEC_BYTES};
@@ -38,7 +41,7 @@ pub struct Process<'a> {
     pub stdout: &'a mut dyn Write,
     /// Where usage errors go, in the formats for people only: Kestra shows stderr as errors.
     pub stderr: &'a mut dyn Write,
-    /// Where relative paths start.
+    /// Where relative paths start; empty where it cannot be determined.
     pub working_dir: PathBuf,
     /// The real clock when the run began.
     pub now: DateTime<Utc>,
@@ -53,27 +56,47 @@ pub fn run(process: &mut Process<'_>) -> Exit {
     match &cli.command {
         Some(Command::Schema {
             name: Some(name), ..
-        }) => say(process.stdout, &name.text()),
+        }) => say(process.stdout, &name.text(), Exit::Answered),
         Some(Command::Schema {
             write: Some(folder),
             ..
-        }) => {
-            if let Err(error) = schemas::write_all(&process.working_dir.join(folder)) {
-                say(process.stderr, &format!("{}: {error}\n", folder.display()));
-                return Exit::Internal;
-            }
-        }
+        }) => match schemas::write_all(&process.working_dir.join(folder)) {
+            Ok(()) => Exit::Answered,
+            Err(error) => say(
+                process.stderr,
+                &format!("{}: {error}\n", folder.display()),
+                Exit::Internal,
+            ),
+        },
         // clap lets no `schema` pass that has neither.
-        Some(Command::Schema { .. }) => {}
-        Some(Command::Example { step }) => say(process.stdout, spec::example(*step)),
+        Some(Command::Schema { .. }) => Exit::Answered,
+        Some(Command::Example { step }) => {
+            say(process.stdout, spec::example(*step), Exit::Answered)
+        }
         None if cli.spec.is_none() && process.stdin_is_terminal => {
             let help = <Cli as clap::CommandFactory>::command().render_long_help();
-            say(process.stdout, &help.to_string());
-            return Exit::BadSpec;
+            say(process.stdout, &help.to_string(), Exit::BadSpec)
         }
-        None => return task(process, &cli),
+        None => guarded(process, &cli),
     }
-    Exit::Answered
+}
+
+/// Does the task, and turns a panic outside the engine into an answer as well. Answers are
+/// printed in one go, so nothing has been printed when one could not be made.
+fn guarded(process: &mut Process<'_>, cli: &Cli) -> Exit {
+    silence_panics();
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| task(process, cli)));
+    ended.unwrap_or_else(|panic| {
+        // No word of the panic: it may quote a value, and the secrets are not at hand.
+        let error = panic_error(panic);
+        let mut plain = GuardError::in_own_words(
+            ErrorKind::Internal,
+            "the tool panicked while it read its input or made its answer",
+        );
+        plain.context = error.context;
+        let answer = emit::render(cli.format, &Outcome::failure(None, plain), &[]);
+        say(process.stdout, &answer, Exit::Internal)
+    })
 }
 
 /// Help, version, or a wrong command line.
@@ -82,27 +105,22 @@ fn usage(process: &mut Process<'_>, error: &clap::Error) -> Exit {
         error.kind(),
         UsageKind::DisplayHelp | UsageKind::DisplayVersion
     ) {
-        say(process.stdout, &error.render().to_string());
-        return Exit::Answered;
+        return say(process.stdout, &error.render().to_string(), Exit::Answered);
     }
     let format = format_asked_for(&process.arguments);
-    let text = error.render().to_string();
+    let error =
+        usage_error(cli::what_is_wrong(error)).hint("`lancedb-guard --help` names every option.");
     if format == Format::Text {
-        say(process.stderr, &text);
-        return Exit::BadSpec;
+        let sentence = emit::text::error_sentence(&error);
+        return say(process.stderr, &format!("{sentence}\n"), Exit::BadSpec);
     }
-    // The first paragraph says what is wrong; the rest is the usage that --help prints as well.
-    let first = text.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = first.split_whitespace().collect();
-    let message = words.join(" ");
-    let error = GuardError::new(
-        ErrorKind::Usage,
-        message.strip_prefix("error: ").unwrap_or(&message),
-    )
-    .hint("`lancedb-guard --help` names every option.");
     let outcome = Outcome::failure(None, error);
-    say(process.stdout, &emit::render(format, &outcome, &[]));
-    outcome.exit()
+    let answer = emit::render(format, &outcome, &[]);
+    say(process.stdout, &answer, outcome.exit())
+}
+
+fn usage_error(message: impl Into<String>) -> GuardError {
+    GuardError::in_own_words(ErrorKind::Usage, message)
 }
 
 /// The format of a command line that could not be read as a whole.
@@ -130,60 +148,81 @@ fn format_asked_for(arguments: &[OsString]) -> Format {
 /// Reads the spec, does its step, and prints what came of it.
 fn task(process: &mut Process<'_>, cli: &Cli) -> Exit {
     let began = Instant::now();
-    silence_panics();
-    // The report file is opened before the step, so that a wrong path is found while nothing
-    // has been changed yet.
-    let mut report = None;
-    let outcome = match open_report(cli, &process.working_dir) {
-        Ok(file) => {
-            report = file;
-            match spec_bytes(process, cli) {
+    let (report, secrets, outcome) = match files(process, cli) {
+        Ok((report, bytes)) => {
+            let secrets = bytes.as_deref().map(Secrets::of_spec).unwrap_or_default();
+            let outcome = match bytes {
                 Ok(bytes) => answer(&bytes, &process.working_dir, process.now),
                 Err(error) => Outcome::failure(None, error),
-            }
+            };
+            (report, secrets, outcome)
         }
-        Err(error) => Outcome::failure(None, error),
+        Err(error) => (None, Secrets::default(), Outcome::failure(None, error)),
     };
-    let report_lost = report.and_then(|mut file| {
-        let written = file.write_all(emit::json::report(&outcome).as_bytes());
+    let report_lost = report.and_then(|report| {
+        let written = report.write(&emit::json::report(&outcome, &secrets));
         written.err().map(|error| report_error(cli, &error))
     });
     let metrics = emit::metrics::of(&outcome, began.elapsed());
-    let answer = emit::render(cli.format, &outcome, &metrics);
+    let answer = emit::render_without(&secrets, cli.format, &outcome, &metrics);
     let Some(error) = report_lost else {
-        say(process.stdout, &answer);
-        return outcome.exit();
+        return say(process.stdout, &answer, outcome.exit());
+    };
+    let exit = match outcome.exit() {
+        Exit::Answered => error.exit(),
+        exit => exit,
     };
     let sentence = emit::text::error_sentence(&error);
     if cli.format != Format::Kestra {
-        say(process.stdout, &answer);
-        say(process.stderr, &format!("{sentence}\n"));
-    } else if outcome.error().is_some() {
-        say(
-            process.stdout,
-            &(emit::kestra::log(Level::Error, &sentence) + &answer),
-        );
+        say(process.stderr, &format!("{sentence}\n"), exit);
+        return say(process.stdout, &answer, exit);
+    }
+    let answer = if outcome.error().is_some() {
+        emit::kestra::log(Level::Error, &sentence) + &answer
     } else {
         // The answer stands, and Kestra merges the error of the second line into it.
-        let failure = Outcome::failure(outcome.step(), error.clone());
-        say(
-            process.stdout,
-            &(answer + &emit::render(cli.format, &failure, &[])),
-        );
-    }
-    match outcome.exit() {
-        Exit::Answered => error.exit(),
-        exit => exit,
-    }
+        let failure = Outcome::failure(outcome.step(), error);
+        answer + &emit::render(cli.format, &failure, &[])
+    };
+    say(process.stdout, &answer, exit)
 }
 
-fn open_report(cli: &Cli, working_dir: &Path) -> Result<Option<File>> {
-    let Some(path) = &cli.report else {
-        return Ok(None);
-    };
-    File::create(working_dir.join(path))
-        .map(Some)
-        .map_err(|error| report_error(cli, &error))
+/// Refuses paths that would do something else than was meant.
+fn check_paths(process: &Process<'_>, cli: &Cli) -> Result<()> {
+    let dash = Path::new("-");
+    if cli.report.as_deref() == Some(dash) {
+        return Err(usage_error("--report cannot be stdout")
+            .hint("Give a file; to have the full report on stdout, use --format json."));
+    }
+    if cli.spec.as_deref() == Some(dash) {
+        return Err(
+            usage_error("--spec needs a file").hint("Leave --spec away to give the spec on stdin.")
+        );
+    }
+    if let (Some(spec), Some(report)) = (&cli.spec, &cli.report)
+        && is_same_file(
+            &process.working_dir.join(spec),
+            &process.working_dir.join(report),
+        )
+    {
+        return Err(usage_error("--spec and --report name the same file")
+            .hint("The report would replace the spec: give it another name."));
+    }
+    Ok(())
+}
+
+/// The report file and the spec. The spec is read before the report is touched, and the report is
+/// prepared before the step, so that a wrong path is found while nothing has been changed yet.
+fn files(process: &mut Process<'_>, cli: &Cli) -> Result<(Option<ReportFile>, Result<Vec<u8>>)> {
+    check_paths(process, cli)?;
+    let bytes = spec_bytes(process, cli);
+    let report = cli
+        .report
+        .as_ref()
+        .map(|path| ReportFile::prepare(&process.working_dir.join(path)))
+        .transpose()
+        .map_err(|error| report_error(cli, &error))?;
+    Ok((report, bytes))
 }
 
 fn report_error(cli: &Cli, error: &std::io::Error) -> GuardError {
@@ -286,75 +325,15 @@ fn panic_error(panic: Box<dyn Any + Send>) -> GuardError {
     }
 }
 
-/// Writes without minding whether anybody reads: a reader that has gone away is no reason to
-/// change how the run ended.
-fn say(out: &mut dyn Write, text: &str) {
-    if out.write_all(text.as_bytes()).is_ok() {
-        let _ = out.flush();
+/// Writes, and says how the run ends. A reader that has gone away is no reason to change that;
+/// any other failure is, for nothing may look like a success whose outputs are lost.
+fn say(out: &mut dyn Write, text: &str, exit: Exit) -> Exit {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != BrokenPipe && exit == Exit::Answered => Exit::Internal,
+        _ => exit,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_becomes_an_internal_error() {
-        let error = caught(async { panic!("boom at s3://key:secret@bucket") }).unwrap_err();
-        assert_eq!(error.exit(), Exit::Internal);
-        assert_eq!(error.kind, ErrorKind::Internal);
-        assert_eq!(
-            error.message,
-            "the engine panicked: boom at s3://***@bucket"
-        );
-    }
-
-    #[test]
-    fn a_closed_stdout_changes_no_exit_code() {
-        struct Closed;
-        impl Write for Closed {
-            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-                Err(std::io::ErrorKind::BrokenPipe.into())
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Err(std::io::ErrorKind::BrokenPipe.into())
-            }
-        }
-        let exit = run(&mut Process {
-            arguments: vec!["lancedb-guard".into(), "example".into(), "audit".into()],
-            stdin_is_terminal: false,
-            stdin: &mut std::io::empty(),
-            stdout: &mut Closed,
-            stderr: &mut Closed,
-            working_dir: "/".into(),
-            now: DateTime::UNIX_EPOCH,
-        });
-        assert_eq!(exit, Exit::Answered);
-    }
-
-    #[test]
-    fn a_terminal_without_a_spec_gets_help_instead_of_waiting() {
-        struct Never;
-        impl Read for Never {
-            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-                panic!("waited for a spec from a terminal")
-            }
-        }
-        let mut out = Vec::new();
-        let exit = run(&mut Process {
-            arguments: vec!["lancedb-guard".into()],
-            stdin_is_terminal: true,
-            stdin: &mut Never,
-            stdout: &mut out,
-            stderr: &mut std::io::sink(),
-            working_dir: "/".into(),
-            now: DateTime::UNIX_EPOCH,
-        });
-        assert_eq!(exit, Exit::BadSpec);
-        assert!(
-            String::from_utf8(out)
-                .unwrap()
-                .contains("Usage: lancedb-guard")
-        );
-    }
-}
+#[path = "run_tests.rs"]
+mod tests;

@@ -7,12 +7,18 @@
 //!   that holds such a string, depending on how the flow quotes it. All of them are read.
 //! - A state that cannot be read starts anew, with a warning; it never fails the run.
 //! - Entries of other tables are not looked into: they pass through byte for byte, in order.
+//! - A warning says what is wrong and where, and never quotes a value: nobody knows what a flow
+//!   wrote into its store.
 
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::emit::ascii;
+use crate::redact;
 use crate::report::state::{StateInput, StateSnapshot, TableState};
+use crate::report::text::shorten;
 
 /// How often a state may be wrapped in a JSON string.
 const MAX_WRAPS: usize = 3;
@@ -63,7 +69,7 @@ pub fn read(input: &StateInput, key: &str) -> ReadState {
     if !repeated.is_empty() {
         warnings.push(format!(
             "the previous state names {} more than once; the last entry counts",
-            repeated.join(", ")
+            some_of(&repeated)
         ));
     }
     for (name, raw) in entries {
@@ -86,6 +92,18 @@ pub fn read(input: &StateInput, key: &str) -> ReadState {
         state.warning = Some(warnings.join("; "));
     }
     state
+}
+
+/// Bytes that a state takes where it is put out again.
+#[must_use]
+pub fn printed_length(input: &StateInput) -> usize {
+    let entries = input.0.as_ref().and_then(|raw| unwrap_map(raw.get()).ok());
+    let length = |(name, raw): &Named| {
+        ascii::rewrite(&Value::from(name.as_str()).to_string()).len()
+            + ascii::rewrite(raw.get()).len()
+            + 2
+    };
+    entries.flatten().iter().flatten().map(length).sum()
 }
 
 /// The state with the entry of one table renewed, in its old place or at the end.
@@ -150,14 +168,53 @@ fn unwrap_map(text: &str) -> Result<Option<Vec<Named>>, String> {
         if !text.starts_with('"') {
             return serde_json::from_str::<Entries>(&text)
                 .map(|entries| Some(entries.0))
-                .map_err(|e| e.to_string());
+                .map_err(|error| no_map(&text, &error));
         }
-        let inner: String = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        let inner: String = serde_json::from_str(&text).map_err(|error| no_map(&text, &error))?;
         text = std::borrow::Cow::Owned(inner.trim().to_owned());
     }
     Err(format!(
         "it is wrapped in more than {MAX_WRAPS} JSON strings"
     ))
+}
+
+/// Why a text is no map of tables.
+fn no_map(text: &str, error: &serde_json::Error) -> String {
+    let expected = "an object with an entry for each table";
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(value) => format!("it is {}, not {expected}", kind_of(value.get())),
+        Err(_) => format!(
+            "it is no valid JSON at line {} column {}; it should be {expected}",
+            error.line(),
+            error.column()
+        ),
+    }
+}
+
+/// What a JSON text is, without its content.
+fn kind_of(json: &str) -> &'static str {
+    match json.trim_start().as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+/// Some names of tables, as they may be printed.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| shorten(&redact::location(name), 200))
+        .collect();
+    if names.len() > SHOWN {
+        shown.push(format!("and {} more", names.len() - SHOWN));
+    }
+    shown.join(", ")
 }
 
 /// The entries with only the last of each name, and the names that came more than once.
@@ -181,7 +238,7 @@ fn last_of_each(entries: Vec<Named>) -> (Vec<Named>, Vec<String>) {
 /// An entry; none for `null`.
 fn read_entry(text: &str) -> Result<Option<TableState>, String> {
     let Some(entry) =
-        serde_json::from_str::<Option<TableState>>(text).map_err(|e| e.to_string())?
+        serde_json::from_str::<Option<TableState>>(text).map_err(|_| broken_field(text))?
     else {
         return Ok(None);
     };
@@ -194,12 +251,54 @@ fn read_entry(text: &str) -> Result<Option<TableState>, String> {
         ("consecutive_bloated_runs", entry.consecutive_bloated_runs),
     ];
     if let Some((name, value)) = counts.into_iter().find(|(_, value)| *value > MAX_COUNT) {
-        return Err(format!("{name} is {value}"));
+        return Err(format!("{name} is {value}, which no table has"));
     }
     if !(0.0..=100.0).contains(&entry.tombstone_pct) {
-        return Err(format!("tombstone_pct is {}", entry.tombstone_pct));
+        return Err("tombstone_pct is not between 0 and 100".to_owned());
     }
     Ok(Some(entry))
+}
+
+/// What is wrong with an entry that could not be read: the first field that is missing or is
+/// something else than it should be.
+fn broken_field(text: &str) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str(text) else {
+        return format!("it is {}, not an object", kind_of(text));
+    };
+    let is_time = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|time| chrono::DateTime::parse_from_rfc3339(time).is_ok())
+    };
+    let is_null_or_time = |value: &Value| value.is_null() || is_time(value);
+    type Test<'a> = &'a dyn Fn(&Value) -> bool;
+    let count: (Test<'_>, &str) = (&Value::is_u64, "a whole number from 0");
+    let known: [(&str, bool, (Test<'_>, &str)); 12] = [
+        ("fragment_count", true, count),
+        ("active_rows", true, count),
+        ("tombstone_count", true, count),
+        ("tombstone_pct", true, (&Value::is_number, "a number")),
+        ("version_count", true, count),
+        ("current_version", false, count),
+        ("consecutive_bloated_runs", true, count),
+        ("last_evaluated_at", true, (&is_time, "a time of RFC 3339")),
+        ("last_execution_id", false, (&Value::is_string, "a text")),
+        ("history", false, (&Value::is_array, "a list")),
+        ("index_names", false, (&Value::is_array, "a list")),
+        (
+            "last_compacted_at",
+            false,
+            (&is_null_or_time, "a time of RFC 3339"),
+        ),
+    ];
+    for (name, is_required, (is_right, expected)) in known {
+        match fields.get(name) {
+            None if is_required => return format!("{name} is missing"),
+            Some(value) if !is_right(value) => return format!("{name} is not {expected}"),
+            _ => {}
+        }
+    }
+    "an item of history or index_names is not what it should be".to_owned()
 }
 
 #[cfg(test)]

@@ -117,6 +117,66 @@ fn a_broken_own_entry_starts_anew_and_the_others_stay() {
 }
 
 #[test]
+fn a_warning_says_what_is_wrong_and_quotes_no_value() {
+    let own = |name: &str, value: Value| {
+        let mut own = entry();
+        own[name] = value;
+        format!(r#"{{"{KEY}":{own}}}"#)
+    };
+    let mut missing = entry();
+    missing.as_object_mut().unwrap().remove("active_rows");
+    for (given, problem) in [
+        (
+            own("fragment_count", json!("MARKER")),
+            "fragment_count is not a whole number from 0",
+        ),
+        (
+            own("last_evaluated_at", json!("MARKER")),
+            "last_evaluated_at is not a time of RFC 3339",
+        ),
+        (
+            own("index_names", json!([{"MARKER": 1}])),
+            "an item of history or index_names is not what it should be",
+        ),
+        (
+            own("last_compacted_at", json!("MARKER")),
+            "last_compacted_at is not a time of RFC 3339",
+        ),
+        (
+            format!(r#"{{"{KEY}":{missing}}}"#),
+            "active_rows is missing",
+        ),
+        (
+            format!(r#"{{"{KEY}":"MARKER"}}"#),
+            "it is a text, not an object",
+        ),
+        (
+            "[\"MARKER\"]".to_owned(),
+            "it is a list, not an object with an entry for each table",
+        ),
+        (
+            "\"MARKER\"".to_owned(),
+            "it is no valid JSON at line 1 column 1; it should be an object with an entry for each table",
+        ),
+    ] {
+        let warning = read(&input(&given), KEY).warning.unwrap();
+        assert!(warning.ends_with(&format!(": {problem}")), "{warning}");
+        assert!(!warning.contains("MARKER"));
+    }
+}
+
+#[test]
+fn many_repeated_keys_make_no_long_warning() {
+    let twice: Vec<String> = (0..2000)
+        .map(|n| format!(r#""s3://u:MARKER@b{}/t":1"#, n % 1000))
+        .collect();
+    let warning = read(&input(&format!("{{{}}}", twice.join(","))), KEY)
+        .warning
+        .unwrap();
+    assert!(warning.contains("and 997 more") && !warning.contains("MARKER"));
+}
+
+#[test]
 fn of_a_repeated_key_the_last_counts_with_a_warning() {
     let mut later = entry();
     later["fragment_count"] = json!(99);

@@ -93,7 +93,7 @@ fn drop_value(out: &mut String, open: &mut [Container]) {
 }
 
 /// Bytes of the string at the beginning of a text, both quotes included.
-fn string_length(text: &str) -> usize {
+pub(crate) fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
         match byte {

@@ -2,7 +2,10 @@
 //! fails the task.
 //!
 //! Long texts are shortened first, then lists are halved, the largest first, until the line fits.
-//! What the next step needs whole is never cut: the state and the baseline.
+//! What the next step needs whole is never cut: the state (`new_state_snapshot`) and the baseline
+//! are exempt from the limit of 96 KiB. So that they cannot reach the 1 MiB at which Kestra loses
+//! all outputs, a spec whose state and baseline are larger than [`MAX_PASSED_ON`] is refused
+//! before its table is opened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +19,9 @@ use crate::report::Truncation;
 
 /// The largest outputs line, in bytes.
 pub const MAX_LINE: usize = 96 * 1024;
+
+/// The largest state and baseline of a spec together, in bytes as they are printed.
+pub const MAX_PASSED_ON: usize = 800 * 1024;
 
 /// Members of outputs that are passed on to other steps and so must stay whole.
 const NEVER_CUT: [&str; 2] = ["new_state_snapshot", "baseline"];

@@ -48,7 +48,7 @@ pub fn metrics(metrics: &[Metric]) -> String {
     marker("metrics", &finite)
 }
 
-/// A log line.
+/// A log line. Its caller shortens the message.
 #[must_use]
 pub fn log(level: Level, message: &str) -> String {
     #[derive(Serialize)]

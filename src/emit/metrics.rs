@@ -7,7 +7,11 @@ use crate::report::audit::AuditOutputs;
 use crate::report::compact::CompactOutputs;
 use crate::report::metrics::{Metric, MetricType};
 use crate::report::outcome::Outcome;
+use crate::report::text::shorten;
 use crate::report::verify::VerifyOutputs;
+
+/// Characters that a tag has at most.
+const TAG_LENGTH: usize = 500;
 
 /// The metrics of a run that took so long. A run whose step is not known has none.
 #[must_use]
@@ -17,7 +21,8 @@ pub fn of(outcome: &Outcome, duration: Duration) -> Vec<Metric> {
     };
     let mut tags = BTreeMap::from([("step".to_owned(), step.name().to_owned())]);
     if let Some(table) = outcome.table() {
-        tags.insert("table".to_owned(), table.key.clone());
+        // A tag is repeated with every metric and is no place for a long text.
+        tags.insert("table".to_owned(), shorten(&table.key, TAG_LENGTH));
     }
     let mut list = List {
         tags,

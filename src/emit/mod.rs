@@ -2,7 +2,7 @@
 //!
 //! - [`kestra`]: marker lines, by way of [`ascii`] and [`cut`].
 //! - [`text`]: a report for people.
-//! - [`json`]: the full report.
+//! - [`json`]: the full report, and [`report_file`]: the file that holds it.
 //! - [`metrics`]: what of the outputs becomes a metric.
 
 pub mod ascii;
@@ -10,10 +10,13 @@ pub mod cut;
 pub mod json;
 pub mod kestra;
 pub mod metrics;
+pub mod report_file;
 pub mod text;
 
+use crate::redact::Secrets;
 use crate::report::metrics::Metric;
 use crate::report::outcome::Outcome;
+use crate::report::text::{SENTENCE_LENGTH, shorten};
 
 /// How a run prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -27,28 +30,42 @@ pub enum Format {
     Json,
 }
 
-/// What a run prints.
+/// What a run prints whose spec holds no secrets.
 #[must_use]
 pub fn render(format: Format, outcome: &Outcome, metrics: &[Metric]) -> String {
+    render_without(&Secrets::default(), format, outcome, metrics)
+}
+
+/// What a run prints, without the secrets of its spec.
+#[must_use]
+pub fn render_without(
+    secrets: &Secrets,
+    format: Format,
+    outcome: &Outcome,
+    metrics: &[Metric],
+) -> String {
     match format {
-        Format::Kestra => kestra_lines(outcome, metrics),
-        Format::Text => text::report(outcome),
-        Format::Json => json::report(outcome),
+        Format::Kestra => kestra_lines(secrets, outcome, metrics),
+        Format::Text => secrets.mask(&text::report(outcome)),
+        Format::Json => json::report(outcome, secrets),
     }
 }
 
-fn kestra_lines(outcome: &Outcome, metrics: &[Metric]) -> String {
+/// Secrets are masked before a text is escaped or shortened: half a secret is found by nobody.
+fn kestra_lines(secrets: &Secrets, outcome: &Outcome, metrics: &[Metric]) -> String {
     let mut out = String::new();
     for warning in outcome.warnings() {
-        out += &kestra::log(kestra::Level::Warn, warning);
+        let warning = shorten(&secrets.mask(warning), SENTENCE_LENGTH);
+        out += &kestra::log(kestra::Level::Warn, &warning);
     }
     if let Some(error) = outcome.error() {
-        out += &kestra::log(kestra::Level::Error, &text::error_sentence(error));
+        let sentence = secrets.mask(&text::error_sentence(error));
+        out += &kestra::log(kestra::Level::Error, &sentence);
     }
-    out += &kestra::metrics(metrics);
+    out += &secrets.mask_json(&kestra::metrics(metrics));
     // A Serialize of ours has nothing that could fail; if it does, the flow still gets a reason.
     let json = serde_json::to_string(outcome).unwrap_or_else(|_| "{}".to_owned());
-    let (line, fits) = kestra::outputs(&json);
+    let (line, fits) = kestra::outputs(&secrets.mask_json(&json));
     if !fits {
         out += &kestra::log(
             kestra::Level::Warn,
@@ -59,7 +76,7 @@ fn kestra_lines(outcome: &Outcome, metrics: &[Metric]) -> String {
         );
     }
     out += &line;
-    out + &kestra::last(&text::headline(outcome))
+    out + &kestra::last(&secrets.mask(&text::headline(outcome)))
 }
 
 #[cfg(test)]
@@ -113,6 +130,37 @@ mod tests {
             warnings: vec!["careful".to_owned()],
             truncated: Vec::new(),
         }))
+    }
+
+    #[test]
+    fn warnings_and_the_last_line_have_a_limit() {
+        let mut outcome = verified(0);
+        if let Outcome::Verify(outputs) = &mut outcome {
+            outputs.warnings = vec!["w".repeat(5000)];
+            outputs.summary = "s".repeat(5000);
+        }
+        let lines = render(Format::Kestra, &outcome, &[]);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert!(lines[0].len() < 1100 && lines[0].contains("ww\\u2026"));
+        assert!(lines[2].chars().count() < 1100 && lines[2].ends_with("ss…"));
+    }
+
+    #[test]
+    fn no_format_prints_a_secret_of_the_spec() {
+        let marker = "marker/with\"quote";
+        let spec = serde_json::json!({"storage_options": {"secret_key": marker}});
+        let secrets = Secrets::of_spec(spec.to_string().as_bytes());
+        let mut outcome = verified(0);
+        if let Outcome::Verify(outputs) = &mut outcome {
+            outputs.warnings = vec![format!("engine said {marker}")];
+            outputs.summary = format!("{}{marker}", "s".repeat(990));
+            outputs.table.key = format!("s3://{marker}/t");
+        }
+        let metrics = metrics::of(&outcome, Duration::ZERO);
+        for format in [Format::Kestra, Format::Text, Format::Json] {
+            let text = render_without(&secrets, format, &outcome, &metrics);
+            assert!(!text.contains("marker"), "{text}");
+        }
     }
 
     fn outputs_in(lines: &str) -> (usize, Value) {

@@ -9,7 +9,7 @@ use crate::report::compact::CompactOutputs;
 use crate::report::outcome::Outcome;
 use crate::report::plan::Plan;
 use crate::report::table::TableId;
-use crate::report::text::word;
+use crate::report::text::{SENTENCE_LENGTH, bytes, count, shorten, word};
 use crate::report::verify::{CheckStatus, VerifyOutputs};
 
 /// A text on one line, without control characters and without characters that change the
@@ -26,28 +26,30 @@ pub fn one_line(text: &str) -> String {
         .collect()
 }
 
-/// A run in one sentence.
+/// A run in one sentence, of a length that fits a line.
 #[must_use]
 pub fn headline(outcome: &Outcome) -> String {
     match outcome.error() {
         Some(error) => error_sentence(error),
-        None => outcome.summary().to_owned(),
+        None => shorten(outcome.summary(), SENTENCE_LENGTH),
     }
 }
 
-/// An error in one or two sentences.
+/// An error in one or two sentences. A long message is shortened, so that the hint stays.
 #[must_use]
 pub fn error_sentence(error: &GuardError) -> String {
-    let mut sentence = format!(
+    let hint = error
+        .hint
+        .as_ref()
+        .map_or_else(String::new, |hint| format!(". {hint}"));
+    let hint = shorten(&hint, SENTENCE_LENGTH / 2);
+    let sentence = format!(
         "{} (exit {}): {}",
         word(&error.kind),
         error.code,
         error.message
     );
-    if let Some(hint) = &error.hint {
-        let _ = write!(sentence, ". {hint}");
-    }
-    sentence
+    shorten(&sentence, SENTENCE_LENGTH - hint.chars().count()) + &hint
 }
 
 /// The whole report.
@@ -126,18 +128,18 @@ fn plan(plan: &Plan, page: &mut Page) {
     page.section("Plan");
     let compaction = &plan.compaction;
     let tasks = match &compaction.no_task_reason {
-        Some(reason) => format!("{} tasks ({})", compaction.tasks, word(reason)),
+        Some(reason) => format!("{} ({})", count(compaction.tasks, "task"), word(reason)),
         None => format!(
-            "{} tasks, {} fragments to rewrite, {} expected after",
-            compaction.tasks,
-            number(compaction.fragments_to_rewrite),
+            "{}, {} to rewrite, {} expected after",
+            count(compaction.tasks, "task"),
+            count(compaction.fragments_to_rewrite, "fragment"),
             number(compaction.fragments_expected)
         ),
     };
     let merges: Vec<&str> = plan.index_merges.iter().map(|m| m.name.as_str()).collect();
     let prune = format!(
-        "{} versions now, {} later, {} pinned",
-        number(plan.prune.versions),
+        "{} now, {} later, {} pinned",
+        count(plan.prune.versions, "version"),
         number(plan.prune.versions_later),
         number(plan.prune.versions_pinned)
     );
@@ -169,8 +171,8 @@ fn compact(outputs: &CompactOutputs, page: &mut Page) {
             phase(
                 word(&outputs.index_merge.status),
                 format!(
-                    "{} segments merged",
-                    outputs.index_merge.actual.segments_merged
+                    "{} merged",
+                    count(outputs.index_merge.actual.segments_merged, "segment")
                 ),
                 outputs.index_merge.duration_ms,
             ),
@@ -180,9 +182,9 @@ fn compact(outputs: &CompactOutputs, page: &mut Page) {
             phase(
                 word(&stats.status),
                 format!(
-                    "{} fragments replaced, {} deleted rows cleared",
-                    number(stats.actual.fragments_removed),
-                    number(stats.actual.tombstones_cleared)
+                    "{} replaced, {} cleared",
+                    count(stats.actual.fragments_removed, "fragment"),
+                    count(stats.actual.tombstones_cleared, "deleted row")
                 ),
                 stats.duration_ms,
             ),
@@ -192,8 +194,8 @@ fn compact(outputs: &CompactOutputs, page: &mut Page) {
             phase(
                 word(&outputs.index_catch_up.status),
                 format!(
-                    "{} rows covered",
-                    number(outputs.index_catch_up.actual.rows_covered)
+                    "{} covered",
+                    count(outputs.index_catch_up.actual.rows_covered, "row")
                 ),
                 outputs.index_catch_up.duration_ms,
             ),
@@ -202,7 +204,7 @@ fn compact(outputs: &CompactOutputs, page: &mut Page) {
             "checks",
             phase(
                 word(&outputs.checks.status),
-                format!("{} findings", outputs.checks.findings.len()),
+                count(outputs.checks.findings.len() as u64, "finding"),
                 outputs.checks.duration_ms,
             ),
         ),
@@ -211,8 +213,8 @@ fn compact(outputs: &CompactOutputs, page: &mut Page) {
             phase(
                 word(&cleanup.status),
                 format!(
-                    "{} versions, {}",
-                    number(cleanup.actual.versions),
+                    "{}, {}",
+                    count(cleanup.actual.versions, "version"),
                     bytes(cleanup.actual.bytes)
                 ),
                 cleanup.duration_ms,
@@ -350,26 +352,6 @@ fn number(value: u64) -> String {
     out
 }
 
-/// A size with the unit that suits it.
-fn bytes(value: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut unit = None;
-    let mut whole = value;
-    let mut tenths = 0;
-    for name in UNITS {
-        if whole < 1024 {
-            break;
-        }
-        tenths = whole % 1024 * 10 / 1024;
-        whole /= 1024;
-        unit = Some(name);
-    }
-    match unit {
-        Some(unit) => format!("{whole}.{tenths} {unit}"),
-        None => format!("{value} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,11 +376,15 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_sizes_are_readable() {
+    fn counts_are_readable() {
         assert_eq!(number(1_234_567), "1,234,567");
         assert_eq!(number(12), "12");
-        assert_eq!(bytes(1023), "1023 bytes");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(bytes(690 * 1024 * 1024), "690.0 MiB");
+    }
+    #[test]
+    fn a_sentence_has_a_limit_and_keeps_its_hint() {
+        let error = GuardError::new(ErrorKind::Internal, "ä".repeat(5000)).hint("Do this.");
+        let sentence = error_sentence(&error);
+        assert_eq!(sentence.chars().count(), SENTENCE_LENGTH);
+        assert!(sentence.ends_with("ä…. Do this."));
     }
 }

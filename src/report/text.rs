@@ -35,6 +35,22 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// Characters that a sentence or a line for people has at most.
+pub const SENTENCE_LENGTH: usize = 1000;
+
+/// A text of at most so many characters, an ellipsis included.
+#[must_use]
+pub fn shorten(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length) {
+        None => text.to_owned(),
+        Some(_) => text
+            .chars()
+            .take(length.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
+    }
+}
+
 /// The name of a unit variant, as outputs spell it.
 #[must_use]
 pub fn word<T: Serialize>(value: &T) -> String {

@@ -62,7 +62,7 @@ pub struct AuditSpec {
     pub tombstone_percent_threshold: f64,
     /// For how many hours a superseded version stays readable. The floor is one hour.
     #[serde(default = "AuditSpec::default_retention_hours")]
-    #[schemars(range(min = 0, max = 876_000))]
+    #[schemars(range(max = 876_000))]
     pub stale_version_retention_hours: f64,
     /// Prunable versions at which a table is bloated.
     #[serde(default = "AuditSpec::default_stale_versions")]
@@ -107,6 +107,13 @@ impl AuditSpec {
     }
     const fn default_tombstone_percent() -> f64 {
         15.0
+    }
+    /// At how many fragments a table is bloated and critical where the spec does not say.
+    pub(super) const fn default_fragment_thresholds() -> (u64, u64) {
+        (
+            Self::default_fragments(),
+            Self::default_critical_fragments(),
+        )
     }
     pub(super) const fn default_retention_hours() -> f64 {
         24.0

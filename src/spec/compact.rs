@@ -40,7 +40,7 @@ pub struct CompactSpec {
     pub target_rows_per_fragment: u64,
     /// For how many hours a superseded version stays readable. The floor is one hour.
     #[serde(default = "super::AuditSpec::default_retention_hours")]
-    #[schemars(range(min = 0, max = 876_000))]
+    #[schemars(range(max = 876_000))]
     pub stale_version_retention_hours: f64,
     /// Plan everything and change nothing.
     #[serde(default)]

@@ -1,8 +1,9 @@
 //! Faults of a spec in plain words: what a schema validator found, for the person who wrote it.
 //!
-//! A value is shown only as far as it is safe: never what stands under `storage_options` or under
-//! a name that says secret, and of objects and lists only their size, because a misspelt name
-//! may hide credentials inside.
+//! A value is shown only as far as it is safe. Never what stands under `storage_options`, under a
+//! name that says secret or as the location. A text only where a text was wanted: what stands
+//! under an unknown name or in the wrong place may be a credential, so its length must do. Of
+//! objects and lists only their size, because a misspelt name may hide credentials inside.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::strict_json::push_step;
 use crate::error::SpecFault;
 use crate::redact;
+use crate::report::text::{count, shorten};
 
 /// Characters of a value that are shown.
 const SHOWN_LENGTH: usize = 80;
@@ -33,20 +35,33 @@ pub fn of_schema(
     faults
 }
 
-/// A value as a fault shows it.
-pub fn shown(value: &Value) -> String {
-    match value {
-        Value::Object(members) => format!("an object with {} fields", members.len()),
-        Value::Array(items) => format!("a list of {} items", items.len()),
-        scalar => shorten(&redact::text(&scalar.to_string()), SHOWN_LENGTH),
-    }
+/// Whether a fault may show the text that stands at its pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    /// A text was wanted there, and it is a wrong one.
+    Shown,
+    /// Something else was wanted, or nothing.
+    Measured,
 }
 
-/// A text of at most so many characters, an ellipsis included.
-pub fn shorten(text: &str, length: usize) -> String {
-    match text.char_indices().nth(length) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(length - 1).chain(['…']).collect(),
+/// A value as a fault shows it.
+fn shown(value: &Value, texts: Texts) -> String {
+    match value {
+        Value::Object(members) => {
+            format!("an object with {}", count(members.len() as u64, "field"))
+        }
+        Value::Array(items) => format!("a list of {}", count(items.len() as u64, "item")),
+        Value::String(text) if texts == Texts::Measured => {
+            let length = count(text.chars().count() as u64, "character");
+            // The usual reason in a flow.
+            let template = if text.contains("{{") {
+                ", a template that was not rendered"
+            } else {
+                ""
+            };
+            format!("a string of {length}{template}")
+        }
+        scalar => shorten(&redact::text(&scalar.to_string()), SHOWN_LENGTH),
     }
 }
 
@@ -57,6 +72,14 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         return None;
     }
     let given = given.to_lowercase();
+    let known: Vec<&str> = known.into_iter().collect();
+    // A name that was left off in the middle: `target_rows`.
+    let mut begun = known
+        .iter()
+        .filter(|name| given.chars().count() >= 4 && name.to_lowercase().starts_with(&given));
+    if let (Some(only), None) = (begun.next(), begun.next()) {
+        return Some((*only).to_owned());
+    }
     let most = (given.chars().count() / 3).max(2);
     known
         .into_iter()
@@ -72,16 +95,14 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// A fault at a pointer, with the value that stands there.
-pub fn at(pointer: &str, problem: impl Into<String>, spec: &Value) -> SpecFault {
+pub fn at(pointer: &str, problem: impl Into<String>, spec: &Value, texts: Texts) -> SpecFault {
     let secret = pointer
         .split('/')
         .any(|step| step == "storage_options" || redact::is_secret_name(step));
-    let found = spec.pointer(pointer).map(|value| {
-        if secret {
-            redact::MASK.to_owned()
-        } else {
-            shown(value)
-        }
+    let found = spec.pointer(pointer).map(|value| match texts {
+        _ if secret => redact::MASK.to_owned(),
+        _ if pointer == "/db_uri" => shown(value, Texts::Measured),
+        texts => shown(value, texts),
     });
     SpecFault {
         pointer: shorten(pointer, POINTER_LENGTH),
@@ -99,7 +120,7 @@ fn explain(error: &ValidationError<'_>, schema: &Value, spec: &Value, faults: &m
             for name in unexpected {
                 let mut path = pointer.to_owned();
                 push_step(&mut path, name);
-                let mut fault = at(&path, "is not a known field", spec);
+                let mut fault = at(&path, "is not a known field", spec, Texts::Measured);
                 fault.did_you_mean = nearest(name, known.iter().copied());
                 // Whatever a misspelt `storage_options` holds is a secret as well.
                 if fault.did_you_mean.as_deref() == Some("storage_options") {
@@ -111,7 +132,7 @@ fn explain(error: &ValidationError<'_>, schema: &Value, spec: &Value, faults: &m
         Kind::Required { property } => {
             let mut path = pointer.to_owned();
             push_step(&mut path, property.as_str().unwrap_or_default());
-            faults.push(at(&path, "is required", spec));
+            faults.push(at(&path, "is required", spec, Texts::Measured));
         }
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             let allowed = allowed_values(schema, pointer);
@@ -133,7 +154,11 @@ fn explain(error: &ValidationError<'_>, schema: &Value, spec: &Value, faults: &m
         Kind::Enum { .. } | Kind::Constant { .. } => {
             faults.push(not_allowed(pointer, &allowed_values(schema, pointer), spec));
         }
-        kind => faults.push(at(pointer, plain(kind, error), spec)),
+        Kind::Type { .. } => {
+            let problem = plain(error.kind(), error);
+            faults.push(at(pointer, problem, spec, Texts::Measured));
+        }
+        kind => faults.push(at(pointer, plain(kind, error), spec, Texts::Shown)),
     }
 }
 
@@ -144,7 +169,12 @@ pub fn not_allowed(pointer: &str, allowed: &[Value], spec: &Value) -> SpecFault 
         [only] => format!("must be {only}"),
         _ => format!("must be one of {}", names.join(", ")),
     };
-    let mut fault = at(pointer, problem, spec);
+    let texts = if allowed.iter().any(Value::is_string) {
+        Texts::Shown
+    } else {
+        Texts::Measured
+    };
+    let mut fault = at(pointer, problem, spec, texts);
     if let Some(Value::String(given)) = spec.pointer(pointer) {
         fault.did_you_mean = nearest(given, allowed.iter().filter_map(Value::as_str));
     }

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::redact;
+use crate::report::text::shorten;
 
 /// Schemes of object stores that LanceDB opens, and the cargo feature that builds each in.
 const REMOTE_SCHEMES: [(&str, &str, bool); 5] = [
@@ -31,38 +32,45 @@ impl Location {
     /// build leaves out, `spec_invalid` for anything else that LanceDB could not open.
     pub fn parse(db_uri: &str, working_dir: &Path) -> Result<Self> {
         if db_uri.chars().any(char::is_control) {
-            return Err(invalid("db_uri must not hold control characters"));
+            return Err(invalid("must not hold control characters"));
         }
         let Some((scheme, rest)) = db_uri.split_once("://") else {
-            return Ok(Self::Local(normal(&working_dir.join(db_uri))));
+            let path = working_dir.join(db_uri);
+            if !path.is_absolute() {
+                return Err(invalid(
+                    "is a relative path, and the working directory cannot be determined",
+                ));
+            }
+            return Ok(Self::Local(normal(&path)));
         };
         let scheme = scheme.to_ascii_lowercase();
         if scheme == "db" {
-            return Err(GuardError::new(
+            return Err(GuardError::in_own_words(
                 ErrorKind::ManagedDatabase,
                 "db:// is a database that LanceDB itself maintains",
             )
             .hint("LanceDB Cloud and Enterprise compact and prune on their own; there is nothing for this tool to do."));
         }
         if scheme == "file" {
-            if !rest.starts_with('/') {
-                return Err(invalid(
-                    "a file:// location must be absolute, as in file:///data/db",
-                ));
-            }
-            return Ok(Self::Local(normal(Path::new(rest))));
+            return file_path(db_uri, rest).map(|path| Self::Local(normal(&path)));
         }
         let Some((_, feature, built_in)) = REMOTE_SCHEMES.iter().find(|(s, ..)| *s == scheme)
         else {
+            let scheme = shorten(&scheme, 20);
             return Err(invalid(&format!(
-                "db_uri has the scheme {scheme:?}; known are a local path, file://, s3://, gs:// and az://"
+                "has the scheme {scheme:?}; known are a local path, file://, s3://, gs:// and az://"
             )));
         };
         if rest.trim_matches('/').is_empty() {
-            return Err(invalid("db_uri names no bucket or container"));
+            return Err(invalid("names no bucket or container"));
+        }
+        if redact::is_ambiguous(db_uri) {
+            return Err(invalid(
+                "has an @ behind a ? or #, so that nobody can tell what of it is a password; write %40 for the @",
+            ));
         }
         if !built_in {
-            return Err(GuardError::new(
+            return Err(GuardError::in_own_words(
                 ErrorKind::StorageNotBuiltIn,
                 format!("this build has no support for {scheme}://"),
             )
@@ -93,14 +101,30 @@ impl Location {
 }
 
 fn invalid(problem: &str) -> GuardError {
-    let mut error = GuardError::new(ErrorKind::SpecInvalid, problem);
-    error.faults.push(crate::error::SpecFault {
-        pointer: "/db_uri".to_owned(),
-        problem: error.message.clone(),
-        found: None,
-        did_you_mean: None,
-    });
-    error
+    GuardError::in_own_words(ErrorKind::SpecInvalid, problem)
+}
+
+/// The path of a `file://` location, its `%XX` decoded.
+fn file_path(db_uri: &str, rest: &str) -> Result<PathBuf> {
+    if !rest.starts_with('/') {
+        return Err(invalid(
+            "must be absolute as a file:// location, as in file:///data/db",
+        ));
+    }
+    // A URL would end there, and another folder would be opened than the one that was meant.
+    if rest.contains(['?', '#']) {
+        return Err(invalid(
+            "has no query as a file:// location; write %3F for ? and %23 for #",
+        ));
+    }
+    let path = url::Url::parse(db_uri)
+        .ok()
+        .and_then(|url| url.to_file_path().ok());
+    let text = path.as_ref().and_then(|path| path.to_str());
+    match (text, &path) {
+        (Some(text), Some(path)) if !text.chars().any(char::is_control) => Ok(path.clone()),
+        _ => Err(invalid("is no path of this machine as a file:// location")),
+    }
 }
 
 /// The path without `.` and `..`, by its text alone: a symbolic link is not followed.
@@ -178,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_location_is_decoded() {
+        assert_eq!(local("file:///data/a%20b%3F"), Path::new("/data/a b?"));
+        assert_eq!(local("file:///data/ä b"), Path::new("/data/ä b"));
+        assert_eq!(local("/data/a%20b?#@"), Path::new("/data/a%20b?#@"));
+    }
+
+    #[test]
+    fn without_a_working_directory_a_location_must_be_absolute() {
+        let error = Location::parse("db", Path::new("")).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::SpecInvalid);
+        assert!(Location::parse("/db", Path::new("")).is_ok());
+        assert!(Location::parse("file:///db", Path::new("")).is_ok());
+    }
+
+    #[test]
     fn a_managed_database_is_refused() {
         let error = Location::parse("db://prod", Path::new("/")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::ManagedDatabase);
@@ -186,7 +225,17 @@ mod tests {
 
     #[test]
     fn unknown_schemes_and_control_characters_are_faults() {
-        for uri in ["ftp://x/y", "s3://", "file://host", "/data\n/db", "/data\0"] {
+        for uri in [
+            "ftp://x/y",
+            "s3://",
+            "s3://b/x?y@z",
+            "file://host",
+            "file:///db?sig=x",
+            "file:///db%00",
+            "file:///db%FF",
+            "/data\n/db",
+            "/data\0",
+        ] {
             let error = Location::parse(uri, Path::new("/")).unwrap_err();
             assert_eq!(error.kind, ErrorKind::SpecInvalid, "{uri:?}");
         }

@@ -1,7 +1,7 @@
 //! Bytes to a checked spec. Nothing is opened before all of it holds.
 //!
 //! ```text
-//! bytes -> UTF-8 -> strict JSON -> step -> schema -> types -> rules between fields
+//! bytes -> UTF-8 -> strict JSON -> step -> schema and rules -> types -> size of the state
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,15 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::faults::{self, Texts};
+use super::rules::{self, Broken};
 use super::strict_json::{self, Refusal};
-use super::{Location, MAX_SPEC_BYTES, SPEC_VERSION, Step, TableName, TaskSpec, faults, rules};
+use super::{Location, MAX_SPEC_BYTES, SPEC_VERSION, Step, TableName, TaskSpec};
+use crate::emit::ascii;
+use crate::emit::cut::MAX_PASSED_ON;
 use crate::error::{ErrorKind, GuardError, Result, SpecFault};
 use crate::schemas::SchemaName;
+use crate::state;
 
 /// Faults that an error lists, at most; the message has the total.
 const MAX_FAULTS: usize = 50;
@@ -39,7 +44,7 @@ pub struct Checked {
 ///
 /// # Errors
 /// `spec_*` with all faults at once; `retention_below_floor`, `managed_database` or
-/// `storage_not_built_in` where that is all that is wrong.
+/// `storage_not_built_in` where such refusals are all that is wrong; `state_too_large`.
 pub fn parse(bytes: &[u8], working_dir: &Path) -> Result<Checked> {
     let text = text(bytes)?;
     let mut value = strict_json::parse(text).map_err(|refusal| not_json(&refusal))?;
@@ -54,52 +59,37 @@ pub fn parse(bytes: &[u8], working_dir: &Path) -> Result<Checked> {
             whole_numbers(member);
         }
     }
-    let step = step(&value)?;
+    let step = step(&value, working_dir)?;
     let schema = SchemaName::of_spec(step).schema();
     let validator = jsonschema::options()
         .should_validate_formats(true)
         .build(&schema)
         .map_err(|e| GuardError::new(ErrorKind::Internal, format!("the schema of {step}: {e}")))?;
-    let mut found = faults::of_schema(&schema, &validator, &value);
-    if found.is_empty() {
-        return checked(typed(&normalised(text, &value)?, step)?, working_dir);
+    let found = faults::of_schema(&schema, &validator, &value);
+    let broken = rules::check(&value, Some(step), working_dir);
+    if !found.is_empty() || !broken.is_empty() {
+        return Err(refused(found, broken, Some(step)));
     }
-    found.extend(faults_beside(&found, text, value, step, working_dir));
-    found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
-    Err(invalid(found, Some(step)))
+    checked(typed(&normalised(text, &value)?, step)?, working_dir)
 }
 
-/// What the rules find in the fields that the schema has nothing against, so that one run names
-/// all faults.
-fn faults_beside(
-    found: &[SpecFault],
-    text: &str,
-    mut value: Value,
-    step: Step,
-    working_dir: &Path,
-) -> Vec<SpecFault> {
-    let faulty: BTreeSet<&str> = found
-        .iter()
-        .filter_map(|fault| fault.pointer.split('/').nth(1))
-        .collect();
-    if let Some(members) = value.as_object_mut() {
-        members.retain(|name, _| !faulty.contains(name.as_str()));
+/// The error of a spec with faults. Where all of them are refusals of what the spec says well,
+/// it is the first refusal; otherwise the spec is wrong.
+fn refused(mut found: Vec<SpecFault>, broken: Vec<Broken>, step: Option<Step>) -> GuardError {
+    let is_refused = found.is_empty() && broken.iter().all(|rule| rule.refusal.is_some());
+    let refusal = broken.iter().find_map(|rule| rule.refusal.clone());
+    let pointers: BTreeSet<String> = found.iter().map(|fault| fault.pointer.clone()).collect();
+    // What the schema says of a value is enough.
+    let beside = broken.into_iter().map(|rule| rule.fault);
+    found.extend(beside.filter(|fault| !pointers.contains(&fault.pointer)));
+    found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+    match refusal {
+        Some(mut error) if is_refused => {
+            error.faults = found;
+            error
+        }
+        _ => invalid(found, step),
     }
-    // Where a required field is missing or faulty, there is no spec to apply the rules to.
-    let spec = normalised(text, &value).and_then(|text| typed(&text, step));
-    let Err(error) = spec.and_then(|spec| checked(spec, working_dir)) else {
-        return Vec::new();
-    };
-    let mut beside = error.faults;
-    // Without a position it is about the spec that lacks its faulty fields, not about the one
-    // given; and a threshold is not compared with the default of a faulty one.
-    let limit_unknown = faulty.contains("fragment_count_threshold");
-    beside.retain(|fault| match fault.pointer.strip_prefix('/') {
-        None => false,
-        Some(_) if fault.pointer == rules::CRITICAL_POINTER && limit_unknown => false,
-        Some(field) => !faulty.contains(field),
-    });
-    beside
 }
 
 /// The step that a spec names, however wrong the rest of it is.
@@ -163,7 +153,7 @@ fn not_json(refusal: &Refusal) -> GuardError {
                 }
                 other => other,
             };
-            GuardError::new(
+            GuardError::in_own_words(
                 ErrorKind::SpecNotJson,
                 format!(
                     "the spec is not one JSON object: {problem}, at line {line} column {column}"
@@ -175,8 +165,13 @@ fn not_json(refusal: &Refusal) -> GuardError {
             line,
             column,
         } => {
-            let fault = faults::at(pointer, "stands twice in its object", &Value::Null);
-            let mut error = GuardError::new(
+            let fault = faults::at(
+                pointer,
+                "stands twice in its object",
+                &Value::Null,
+                Texts::Measured,
+            );
+            let mut error = GuardError::in_own_words(
                 ErrorKind::SpecDuplicateKey,
                 format!(
                     "the key {} stands twice in the spec, the second time at line {line} column {column}",
@@ -210,7 +205,7 @@ fn whole_numbers(value: &mut Value) {
 
 /// Which schema applies. Without a step there is none, so the two fields that choose it are
 /// checked by hand.
-fn step(spec: &Value) -> Result<Step> {
+fn step(spec: &Value, working_dir: &Path) -> Result<Step> {
     let known = Step::ALL.map(|step| Value::from(step.name()));
     let named = spec.get("step");
     if let Some(step) = Step::ALL
@@ -235,6 +230,7 @@ fn step(spec: &Value) -> Result<Step> {
             "/spec_version",
             format!("is required: this build understands {SPEC_VERSION}"),
             spec,
+            Texts::Measured,
         )),
         Some(version) if version.as_u64() == Some(SPEC_VERSION.into()) => {}
         Some(_) => found.push(faults::not_allowed(
@@ -243,7 +239,7 @@ fn step(spec: &Value) -> Result<Step> {
             spec,
         )),
     }
-    Err(invalid(found, None))
+    Err(refused(found, rules::check(spec, None, working_dir), None))
 }
 
 /// The spec as text again, with whole numbers as such and the state byte for byte as it came.
@@ -268,48 +264,42 @@ fn typed(text: &str, step: Step) -> Result<TaskSpec> {
         Step::Compact => serde_json::from_str(text).map(TaskSpec::Compact),
         Step::Verify => serde_json::from_str(text).map(TaskSpec::Verify),
     };
-    // The schema has passed, so this is the rare value that a schema cannot exclude, such as a
-    // time outside the calendar.
-    spec.map_err(|error| {
-        let problem = error.to_string();
-        let problem = problem.split(" at line ").next().unwrap_or_default();
-        let fault = SpecFault {
-            pointer: String::new(),
-            problem: faults::shorten(&crate::redact::text(problem), 200),
-            found: None,
-            did_you_mean: None,
-        };
-        invalid(vec![fault], Some(step))
+    // The schema and the rules have passed, so this is a value that neither can exclude. The
+    // message of serde would quote it.
+    spec.map_err(|_| {
+        GuardError::in_own_words(
+            ErrorKind::SpecInvalid,
+            "the spec holds a value that its field cannot take",
+        )
     })
 }
 
 fn checked(spec: TaskSpec, working_dir: &Path) -> Result<Checked> {
-    let mut found = rules::check(&spec);
-    let common = spec.common();
-    let location = Location::parse(common.db_uri, working_dir);
-    if let Err(error) = &location {
-        found.extend(error.faults.iter().cloned());
-    }
-    if let [only] = found.as_slice()
-        && only.pointer == rules::RETENTION_POINTER
-        && location.is_ok()
-    {
-        let mut error = GuardError::new(
-            ErrorKind::RetentionBelowFloor,
-            format!("stale_version_retention_hours {}", only.problem),
+    let (state, baseline) = match &spec {
+        TaskSpec::Audit(spec) => (Some(&spec.previous_state), None),
+        TaskSpec::Compact(_) => (None, None),
+        TaskSpec::Verify(spec) => (Some(&spec.previous_state), spec.baseline.as_ref()),
+    };
+    let baseline = baseline.map_or(0, |baseline| {
+        serde_json::to_string(baseline).map_or(0, |text| ascii::rewrite(&text).len())
+    });
+    let size = state.map_or(0, state::printed_length) + baseline;
+    if size > MAX_PASSED_ON {
+        return Err(GuardError::in_own_words(
+            ErrorKind::StateTooLarge,
+            format!(
+                "the state and the baseline take {}, and Kestra loses all outputs of a task above 1 MiB",
+                crate::report::text::bytes(size as u64)
+            ),
         )
-        .hint("Readers need time to move on to a newer version; give at least one hour.");
-        error.faults = found;
-        return Err(error);
+        .hint("Keep one KV key for each table, and pass the state of this one table only."));
     }
-    if !found.is_empty() {
-        found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
-        return Err(invalid(found, Some(common.step)));
-    }
+    let common = spec.common();
+    let location = Location::parse(common.db_uri, working_dir)?;
     let table = TableName::parse(common.table_name)
         .map_err(|problem| GuardError::new(ErrorKind::SpecInvalid, problem))?;
     Ok(Checked {
-        location: location?,
+        location,
         table,
         spec,
     })
@@ -330,7 +320,7 @@ fn invalid(mut found: Vec<SpecFault>, step: Option<Step>) -> GuardError {
         _ => format!("the spec has {total} faults; the first: {first}"),
     };
     found.truncate(MAX_FAULTS);
-    let mut error = GuardError::new(ErrorKind::SpecInvalid, message)
+    let mut error = GuardError::in_own_words(ErrorKind::SpecInvalid, message)
         .hint(format!(
             "`lancedb-guard schema {}-spec` prints what a spec may hold.",
             step.map_or("STEP", Step::name)

@@ -100,6 +100,74 @@ fn a_wrong_command_line_exits_with_2_and_still_puts_out_an_error() {
 }
 
 #[test]
+fn a_spec_given_as_an_argument_is_not_repeated() {
+    let spec = r#"{"storage_options":{"x":"hunter2"}}"#;
+    let option = format!("--hunter2={spec}");
+    for arguments in [
+        &[spec][..],
+        &["--spek", spec],
+        &["--format", spec],
+        &["schema", spec],
+        &["example", "audit", spec],
+        &["--format", "text", spec],
+        &[&option],
+        &["hunter2"],
+        &["-xhunter2"],
+    ] {
+        let output = guard::raw(arguments, b"", here());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        for text in [output.stdout, output.stderr] {
+            let text = String::from_utf8(text).unwrap();
+            assert!(!text.contains("hunter2"), "{arguments:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn options_beside_a_command_are_refused() {
+    let output = guard::raw(&["--report", "x.json", "example", "audit"], b"", here());
+    let run = guard::checked(&output);
+    assert_eq!(run.code, 2);
+    assert_eq!(run.outputs["error"]["kind"], "usage");
+    assert_eq!(
+        run.outputs["error"]["message"],
+        "no option may stand beside a command"
+    );
+}
+
+#[test]
+fn a_report_replaces_neither_the_spec_nor_stdout() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spec.json");
+    std::fs::write(&path, MISSING).unwrap();
+    for report in ["spec.json", "./spec.json", "-"] {
+        let arguments = ["--spec", "spec.json", "--report", report];
+        let run = guard::checked(&guard::raw(&arguments, b"", folder.path()));
+        assert_eq!(run.code, 2);
+        assert_eq!(run.outputs["error"]["kind"], "usage");
+        assert!(run.outputs["error"]["hint"].is_string());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), MISSING);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_printed_are_no_success() {
+    use std::process::{Command, Stdio};
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let status = Command::new(assert_cmd::cargo::cargo_bin!("lancedb-guard"))
+        .args(["example", "audit"])
+        .stdin(Stdio::null())
+        .stdout(full)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
 fn formats_for_people_and_programs_hold_no_marker() {
     let output = guard::raw(&["--format", "text"], MISSING.as_bytes(), here());
     assert_eq!(output.status.code(), Some(3));

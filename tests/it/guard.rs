@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::cargo::cargo_bin_cmd;
+use lancedb_guard::report::text::SENTENCE_LENGTH;
 use serde_json::Value;
 
 /// What a run printed, checked against the contract of Kestra lines.
@@ -40,12 +41,19 @@ pub fn checked(output: &Output) -> Run {
     let stdout = String::from_utf8(output.stdout.clone()).unwrap();
     let mut outputs = None;
     for line in stdout.lines() {
+        // Longer lines are slow in Kestra, and above 1 MiB all outputs are lost. Only the state and
+        // the baseline, which the next step needs whole, may be longer; no test has such.
+        assert!(line.len() <= 96 * 1024, "a line of {} bytes", line.len());
         let Some(json) = line.strip_prefix("::").and_then(|l| l.strip_suffix("::")) else {
             assert!(!line.starts_with("::"), "half a marker: {line}");
             continue;
         };
-        assert!(line.is_ascii() && line.len() <= 96 * 1024);
+        assert!(line.is_ascii());
         let value: Value = serde_json::from_str(json).unwrap();
+        assert!(!has_null(&value), "Kestra drops a line with a null: {line}");
+        for log in value["logs"].as_array().into_iter().flatten() {
+            assert!(log["message"].as_str().unwrap().chars().count() <= SENTENCE_LENGTH);
+        }
         let members = value.as_object().unwrap();
         assert_eq!(members.len(), 1, "a marker holds one thing: {line}");
         if let Some(found) = value.get("outputs") {
@@ -57,6 +65,7 @@ pub fn checked(output: &Output) -> Run {
     }
     let last = stdout.lines().last().unwrap();
     assert!(!last.starts_with("::"), "a marker is the last line");
+    assert!(last.chars().count() <= SENTENCE_LENGTH + "lancedb-guard: ".len());
     let outputs = outputs.expect("an outputs line");
     let code = output.status.code().unwrap();
     assert_eq!(
@@ -71,6 +80,15 @@ pub fn checked(output: &Output) -> Run {
         code,
         stdout,
         outputs,
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        _ => false,
     }
 }
 

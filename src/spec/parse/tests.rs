@@ -124,6 +124,7 @@ fn names_the_nearest_known_name() {
         (json!({"Execution_Id": "x"}), Some("execution_id")),
         (json!({"compaction": {"batch_row": 5}}), Some("batch_rows")),
         (json!({"prune_estimate": "allways"}), Some("always")),
+        (json!({"target_rows": 5}), Some("target_rows_per_fragment")),
         (json!({"qqqqqqqq": 5}), None),
     ] {
         let fault = only_fault(&spec(Step::Audit, changes.clone()));
@@ -151,12 +152,13 @@ fn without_a_step_the_two_fields_that_choose_the_schema_are_named() {
 fn faults_inside_an_optional_object_have_their_own_pointer() {
     let counts = json!({"version": 3, "fragments": 1, "rows": 1, "tombstones": "x"});
     let baseline = json!({
-        "before": counts, "after": {"version": 2, "fragments": 1, "rows": 1, "tombstones": 0},
+        "before": counts, "after": {"version": 3, "fragments": 1, "rows": 1, "tombstones": 0},
         "fragments_expected": 1, "tombstones_to_clear": 0, "fragments_removed": 0,
         "fragments_added": 0, "committed_versions": [], "index_names": [],
     });
     let mut fixed = baseline.clone();
     fixed["before"]["tombstones"] = 0.into();
+    fixed["after"]["version"] = 2.into();
     for (baseline, pointer) in [
         (baseline, "/baseline/before/tombstones"),
         (fixed, "/baseline/after/version"),
@@ -177,6 +179,16 @@ fn never_shows_a_secret() {
         json!({"storage_option": {"x": secret}}),
         json!({"storage_option": secret}),
         json!({"aws_secret_access_key": secret}),
+        json!({"qqqqqqqq": secret}),
+        json!({"canary": {"qqqqqqqq": secret}}),
+        json!({"canary": secret}),
+        json!({"canary": {"queries": secret}}),
+        json!({"baseline": secret}),
+        json!({"pre_fragments": secret}),
+        json!({"spec_version": secret}),
+        json!({"table_name": [secret]}),
+        json!({"db_uri": format!("{secret}{}", "x".repeat(5000))}),
+        json!({"db_uri": format!("s3://{secret}:{secret}@b/?x@y")}),
         json!({"canary": {"password": secret}}),
         json!({"settings": {"password": secret}}),
         json!({"db_uri": format!("ftp://user:{secret}@host/x")}),
@@ -216,6 +228,9 @@ fn a_retention_below_the_floor_is_a_refusal_only_if_nothing_else_is_wrong() {
         assert_eq!(error.code, 4);
         let given = json!({"stale_version_retention_hours": 0.5, "table_name": "../x"});
         assert_eq!(faults_of(&spec(step, given)).len(), 2);
+        let given = json!({"stale_version_retention_hours": -1});
+        let error = read(&spec(step, given)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::RetentionBelowFloor);
     }
     assert!(
         read(&spec(
@@ -255,6 +270,52 @@ fn rules_between_fields_are_applied_together() {
 fn a_managed_database_is_refused_before_anything_is_opened() {
     let error = read(&spec(Step::Audit, json!({"db_uri": "db://prod"}))).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ManagedDatabase);
+    assert_eq!(error.faults[0].pointer, "/db_uri");
+    // Two refusals are a refusal still, with both named.
+    let given = json!({"db_uri": "db://prod", "stale_version_retention_hours": 0});
+    let error = read(&spec(Step::Audit, given)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ManagedDatabase);
+    assert_eq!(error.faults.len(), 2);
+    let given = json!({"db_uri": "db://prod", "zzz": 0});
+    assert_eq!(faults_of(&spec(Step::Audit, given)).len(), 2);
+}
+
+#[test]
+fn a_missing_or_mistyped_field_hides_no_fault_of_another() {
+    for text in [
+        r#"{"spec_version":1,"step":"audit","db_uri":"ftp://x","execution_id":"a\tb","stale_version_retention_hours":0}"#,
+        r#"{"spec_version":1,"step":"audit","table_name":7,"db_uri":"ftp://x","execution_id":"a\tb","stale_version_retention_hours":0}"#,
+    ] {
+        let faults = faults_of(text.as_bytes());
+        let pointers: Vec<&str> = faults.iter().map(|(pointer, _)| pointer.as_str()).collect();
+        assert_eq!(
+            pointers,
+            [
+                "/db_uri",
+                "/execution_id",
+                "/stale_version_retention_hours",
+                "/table_name"
+            ]
+        );
+    }
+    // Without a step as well.
+    let faults = faults_of(br#"{"spec_version":1,"db_uri":"ftp://x","table_name":"a/b"}"#);
+    assert_eq!(faults.len(), 3);
+}
+
+#[test]
+fn a_state_that_kestra_cannot_hand_on_is_refused() {
+    let state = |length: usize| json!({"previous_state": {"/other/t": "x".repeat(length)}});
+    for step in [Step::Audit, Step::Verify] {
+        assert!(read(&spec(step, state(MAX_PASSED_ON - 100))).is_ok());
+        let error = read(&spec(step, state(MAX_PASSED_ON + 1))).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::StateTooLarge);
+        assert_eq!(error.code, 2);
+        // Not what it takes here, but what it takes where it is printed.
+        let escaped = json!({"previous_state": {"/other/t": "ä".repeat(MAX_PASSED_ON / 6 + 1)}});
+        let error = read(&spec(step, escaped)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::StateTooLarge);
+    }
 }
 
 #[test]
