@@ -6,6 +6,7 @@
 use std::error::Error as StdError;
 
 use crate::error::{ErrorKind, GuardError};
+use crate::redact;
 
 /// Characters of an engine text that are kept.
 const TEXT_LENGTH: usize = 400;
@@ -156,7 +157,7 @@ fn kind_of_text(text: &str) -> Option<ErrorKind> {
 }
 
 fn finish(kind: ErrorKind, doing: &str, text: &str) -> GuardError {
-    let error = GuardError::new(kind, format!("{doing}: {}", tidy(text)));
+    let error = GuardError::in_own_words(kind, format!("{doing}: {}", tidy(&redact::text(text))));
     match kind {
         ErrorKind::StorageDenied => error.hint(
             "Check the credentials in storage_options or the environment, and that they allow reading, writing, listing and deleting.",
