@@ -31,6 +31,7 @@ pub async fn before_prune(
     };
     match found {
         Ok(rows) => {
+            phase.planned = rows.len() as u64;
             phase.findings = rows
                 .into_iter()
                 .filter(|row| !row.passed || is_missing(row, baseline))
@@ -44,6 +45,7 @@ pub async fn before_prune(
                     )
                 })
                 .collect();
+            phase.actual = phase.planned - phase.findings.len() as u64;
             phase.status = PhaseStatus::Done;
         }
         Err(fault) => {
@@ -81,6 +83,8 @@ fn is_missing(row: &CheckRow, baseline: &Baseline) -> bool {
 pub fn not_run() -> ChecksPhase {
     ChecksPhase {
         status: PhaseStatus::NothingToDo,
+        planned: 0,
+        actual: 0,
         findings: Vec::new(),
         duration_ms: 0,
     }

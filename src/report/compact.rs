@@ -124,6 +124,10 @@ pub struct CompactionStats {
 pub struct ChecksPhase {
     /// How they ended.
     pub status: PhaseStatus,
+    /// Checks to be made.
+    pub planned: u64,
+    /// Checks that hold, or could not be applied to this table.
+    pub actual: u64,
     /// What was found wrong; empty if all is right.
     pub findings: Vec<String>,
     /// How long they took.

@@ -306,6 +306,40 @@ async fn an_overwrite_is_reclaimable_and_its_lost_index_is_named() {
 }
 
 #[tokio::test]
+async fn a_dropped_index_keeps_its_files_until_the_version_before_is_pruned() {
+    let db = Db::new().await;
+    let table = db.create(2000).await;
+    tables::btree(&table, "id").await.unwrap();
+    table.drop_index("id_idx").await.unwrap();
+    let week = json!({"stale_version_retention_hours": 168, "prune_estimate": "always"});
+    let audit = db.audit(week, ahead()).await;
+    assert_eq!(audit.plan.prune.estimate, Some(PruneCounts::default()));
+    let outputs = db.compact(one_hour(), ahead()).await;
+    assert_eq!(outputs.cleanup_stats.actual.index_files, 2);
+    assert_eq!(outputs.cleanup_stats.actual.data_files, 0);
+}
+
+#[tokio::test]
+async fn a_thousand_one_row_appends_become_one_fragment_and_one_old_version() {
+    let db = Db::new().await;
+    let table = db.create(1).await;
+    tables::append_times(&table, 999, 1).await.unwrap();
+    let fields = json!({"stale_version_retention_hours": 1, "prune_estimate": "always"});
+    let audit = db.audit(fields, ahead()).await;
+    assert_eq!((audit.fragment_count, audit.version_count), (1000, 1000));
+    let estimate = audit.plan.prune.estimate.unwrap();
+    // Appends share the files of the versions before them.
+    assert_eq!((estimate.versions, estimate.data_files), (999, 0));
+    let outputs = db.compact(one_hour(), Utc::now()).await;
+    assert_eq!(outputs.baseline.after.fragments, 1);
+    let outputs = db.compact(one_hour(), ahead()).await;
+    let actual = outputs.cleanup_stats.actual;
+    assert_eq!((actual.versions, actual.data_files), (1001, 1000));
+    assert_eq!(outputs.cleanup_stats.versions_left, 1);
+    assert_eq!(tables::ids(&db.lancedb().await).await.unwrap().len(), 1000);
+}
+
+#[tokio::test]
 async fn a_converged_table_is_left_alone() {
     let db = Db::new().await;
     let table = db.create(300).await;
