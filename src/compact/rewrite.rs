@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
+use futures::{StreamExt, TryStreamExt, stream};
+
 use super::retry::Retries;
 use super::{Run, elapsed_ms};
 use crate::error::{GuardError, Result};
 use crate::report::compact::{CompactionStats, CompactionWork, PhaseStatus};
 use crate::table::Table;
-use crate::table::rewrite::{Rewrite, Rewritten};
+use crate::table::rewrite::Rewrite;
 
 /// Rewrites what lance plans, and again on the newest version after a lost race.
 pub async fn compact(
@@ -25,15 +27,15 @@ pub async fn compact(
     let mut retries = Retries::default();
     loop {
         match attempt(run, table).await {
-            Ok((rewritten, fragments_after)) => {
-                if rewritten.actual.tasks > 0 {
+            Ok((promised, actual, fragments_after)) => {
+                if actual.tasks > 0 {
                     stats.status = PhaseStatus::Done;
                     stats.no_task_reason = None;
                 }
-                let planned_after = (fragments_after + rewritten.planned.fragments_added)
-                    .saturating_sub(rewritten.actual.fragments_added);
-                stats.planned = work(rewritten.planned, planned_after);
-                stats.actual = work(rewritten.actual, fragments_after);
+                let planned_after = (fragments_after + promised.fragments_added)
+                    .saturating_sub(actual.fragments_added);
+                stats.planned = work(promised, planned_after);
+                stats.actual = work(actual, fragments_after);
                 break;
             }
             Err(mut fault) => {
@@ -51,12 +53,21 @@ pub async fn compact(
     stats
 }
 
-async fn attempt(run: &Run<'_>, table: &mut Table) -> Result<(Rewritten, u64)> {
+/// Plans, rewrites and commits. Gives back what was promised, what was done, and the fragments
+/// of the table afterwards.
+async fn attempt(run: &Run<'_>, table: &mut Table) -> Result<(Rewrite, Rewrite, u64)> {
     table.refresh().await?;
-    let rewritten = table
-        .rewrite(&run.options, run.identity.properties())
+    let plan = table.plan_rewrite(&run.options).await?;
+    let reader = &*table;
+    let done = stream::iter(&plan.tasks)
+        .map(|task| reader.execute(task))
+        .buffered(run.options.compaction.concurrency.max(1) as usize)
+        .try_collect()
         .await?;
-    Ok((rewritten, table.counts().await?.fragments))
+    let actual = table
+        .commit_rewrite(&plan, done, run.identity.properties())
+        .await?;
+    Ok((plan.total(), actual, table.counts().await?.fragments))
 }
 
 fn work(rewrite: Rewrite, fragments_after: u64) -> CompactionWork {
