@@ -59,6 +59,8 @@ pub enum ErrorKind {
     ManifestSchemeMixed,
     /// The table uses a feature that this build does not know.
     TableTooNew,
+    /// The plan is larger than what was approved, by more than the allowance.
+    PlanExceedsApproval,
     /// The table is damaged: a referenced file is missing or a file cannot be read.
     TableDamaged,
     /// Lost against concurrent writers after all retries.
@@ -91,6 +93,7 @@ impl ErrorKind {
             | Self::RetentionBelowFloor
             | Self::ManifestSchemeMixed
             | Self::TableTooNew
+            | Self::PlanExceedsApproval
             | Self::TableDamaged => Exit::Refused,
             Self::CommitConflict => Exit::LostRace,
             Self::PartlyDone => Exit::PartlyDone,

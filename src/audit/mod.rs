@@ -67,6 +67,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         ));
     }
     let state_reset = read.reset;
+    let approval = snapshot.approval(spec.allowance_percent);
     let facts = &snapshot.fragments;
     Ok(AuditOutputs {
         step: Step::Audit,
@@ -98,6 +99,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         },
         table: snapshot.id,
         plan: snapshot.plan,
+        approval,
         unknown: snapshot.unknown,
         truncated: Vec::new(),
     })

@@ -3,15 +3,17 @@
 
 use std::time::Instant;
 
+use super::progress::Progress;
 use super::retry::Retries;
 use super::{Run, elapsed_ms};
-use crate::error::{GuardError, Result};
+use crate::error::Result;
+use crate::report::approval::Approval;
 use crate::report::compact::{IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
 use crate::table::Table;
 use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
 
 /// Merges the segments that the plan names.
-pub async fn merge(run: &Run<'_>, table: &mut Table, error: &mut Option<GuardError>) -> IndexPhase {
+pub async fn merge(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> IndexPhase {
     let names: Vec<String> = planned_merge(run).planned.indices;
     let phase = IndexPhase {
         planned: planned_merge(run).planned,
@@ -25,20 +27,16 @@ pub async fn merge(run: &Run<'_>, table: &mut Table, error: &mut Option<GuardErr
             && index.mergeable
             && (index.segments.len() > 1 || index.is_behind())
     };
-    work(run, table, error, phase, wanted).await
+    work(run, table, progress, phase, wanted).await
 }
 
 /// Brings every index up to date.
-pub async fn catch_up(
-    run: &Run<'_>,
-    table: &mut Table,
-    error: &mut Option<GuardError>,
-) -> IndexPhase {
+pub async fn catch_up(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> IndexPhase {
     let phase = IndexPhase {
         planned: planned_catch_up(run).planned,
         ..empty(PhaseStatus::NothingToDo)
     };
-    if error.is_some() {
+    if progress.error.is_some() {
         return IndexPhase {
             status: PhaseStatus::Skipped,
             ..phase
@@ -46,14 +44,14 @@ pub async fn catch_up(
     }
     let wanted = run.spec.indices.catch_up;
     let mut phase = if wanted {
-        work(run, table, error, phase, IndexSketch::is_behind).await
+        work(run, table, progress, phase, IndexSketch::is_behind).await
     } else {
         IndexPhase {
             status: PhaseStatus::SwitchedOff,
             ..phase
         }
     };
-    if error.is_none() {
+    if progress.error.is_none() {
         match sketches(table).await {
             Ok(indices) => {
                 phase.left_behind = indices
@@ -63,7 +61,7 @@ pub async fn catch_up(
             }
             Err(fault) => {
                 phase.status = PhaseStatus::Failed;
-                *error = Some(fault);
+                progress.error = Some(fault);
             }
         }
     }
@@ -74,14 +72,14 @@ pub async fn catch_up(
 async fn work(
     run: &Run<'_>,
     table: &mut Table,
-    error: &mut Option<GuardError>,
+    progress: &mut Progress,
     mut phase: IndexPhase,
     wanted: impl Fn(&IndexSketch) -> bool,
 ) -> IndexPhase {
     let start = Instant::now();
     let mut retries = Retries::default();
     loop {
-        match attempt(run, table, &wanted).await {
+        match attempt(run, table, progress, &wanted).await {
             Ok(actual) => {
                 if !actual.indices.is_empty() {
                     phase.status = PhaseStatus::Done;
@@ -94,7 +92,7 @@ async fn work(
                     continue;
                 }
                 phase.status = PhaseStatus::Failed;
-                *error = Some(fault);
+                progress.error = Some(fault);
                 break;
             }
         }
@@ -106,17 +104,24 @@ async fn work(
 async fn attempt(
     run: &Run<'_>,
     table: &mut Table,
+    progress: &mut Progress,
     wanted: impl Fn(&IndexSketch) -> bool,
 ) -> Result<IndexWork> {
     table.refresh().await?;
     let before: Vec<IndexSketch> = sketches(table).await?.into_iter().filter(wanted).collect();
     let version = table.version();
+    // An index that became old only now was not in the plan that was checked at first.
+    run.ceiling.check(&Approval {
+        indices: before.iter().map(|i| i.fact.name.clone()).collect(),
+        ..run.planned.clone()
+    })?;
     table
         .merge_indices(&before, run.identity.properties())
         .await?;
     if table.version() == version {
         return Ok(IndexWork::default());
     }
+    progress.changed = true;
     let after = sketches(table).await?;
     let mut work = IndexWork::default();
     for old in before {

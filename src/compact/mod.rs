@@ -9,9 +9,11 @@
 //! A phase that fails stops the ones after it. What was committed stays: every version that a
 //! phase commits is whole, and running again goes on from there.
 
+mod ceiling;
 mod checks;
 mod identity;
 mod indices;
+mod progress;
 mod prune;
 mod retry;
 mod rewrite;
@@ -22,6 +24,7 @@ use std::time::{Duration, Instant};
 use crate::audit::hours;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, GuardError, Result};
+use crate::report::approval::Approval;
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::compact::{CompactOutputs, CompactionStats, PhaseStatus, RemediationStatus};
 use crate::report::plan::PruneCounts;
@@ -30,7 +33,9 @@ use crate::spec::{CompactSpec, Step};
 use crate::table::Table;
 use crate::table::planning::RewriteOptions;
 use crate::table::snapshot::Snapshot;
+use ceiling::Ceiling;
 use identity::Identity;
+use progress::Progress;
 
 /// What the phases share.
 pub(crate) struct Run<'a> {
@@ -39,6 +44,10 @@ pub(crate) struct Run<'a> {
     identity: Identity,
     /// The table as the step found it.
     found: Snapshot,
+    /// The sizes of the plan on it.
+    planned: Approval,
+    /// What they, and those of every later plan, may not exceed.
+    ceiling: Ceiling<'a>,
     before: VersionCounts,
 }
 
@@ -59,14 +68,36 @@ impl<'a> Run<'a> {
             .hint("Nothing was changed. Restore the file, or an older version of the table, and run again.")
             .with("damaged_files", damage.len()));
         }
+        let mut found = table.snapshot(cutoff, &options).await?;
+        let ceiling = Ceiling(spec.approval.as_ref());
+        // Lance's foretelling reads every manifest, so it is asked only where it counts.
+        if spec.prune.enabled && (spec.dry_run || ceiling.limits_pruned_bytes()) {
+            let estimate = table.explain_prune(&found.retention, &found.refs).await?;
+            found.plan.prune.estimate = Some(estimate);
+        }
+        let planned = planned_sizes(spec, &found);
+        ceiling.check(&planned)?;
         Ok(Self {
-            found: table.snapshot(cutoff, &options).await?,
+            found,
+            planned,
+            ceiling,
             before: table.counts().await?,
             identity: Identity::new(&spec.execution_id),
             options,
             spec,
         })
     }
+}
+
+/// The sizes of the plan that the step found, as the audit puts them out for approval.
+fn planned_sizes(spec: &CompactSpec, found: &Snapshot) -> Approval {
+    let allowance = spec.approval.as_ref().map_or(0, |a| a.allowance_percent);
+    let mut planned = found.approval(allowance);
+    if !spec.prune.enabled {
+        planned.versions_to_prune = 0;
+        planned.bytes_to_prune = Some(0);
+    }
+    planned
 }
 
 /// Compacts a table: index merge, compaction, index catch-up, checks, prune.
@@ -79,18 +110,18 @@ impl<'a> Run<'a> {
 pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<CompactOutputs> {
     let run = Run::start(spec, &table, clock).await?;
     if spec.dry_run {
-        return dry_run(&run, &table, clock).await;
+        return Ok(dry_run(&run, &table, clock));
     }
-    let mut error = None;
-    let index_merge = indices::merge(&run, &mut table, &mut error).await;
-    let compaction_stats = rewrite::compact(&run, &mut table, &mut error).await;
-    let index_catch_up = indices::catch_up(&run, &mut table, &mut error).await;
+    let mut progress = Progress::new();
+    let index_merge = indices::merge(&run, &mut table, &mut progress).await;
+    let compaction_stats = rewrite::compact(&run, &mut table, &mut progress).await;
+    let index_catch_up = indices::catch_up(&run, &mut table, &mut progress).await;
 
     // Everything from here on looks at the newest version, other writers' commits included.
     let after = match table.counts().await {
         Ok(counts) => counts,
         Err(fault) => {
-            error.get_or_insert(fault);
+            progress.error.get_or_insert(fault);
             run.before
         }
     };
@@ -105,14 +136,13 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         after,
         &compaction_stats,
         left_behind,
-        &mut error,
+        &mut progress,
     )
     .await;
-    let checks = checks::before_prune(&baseline, &mut table, &mut error).await;
-    let cleanup_stats = prune::prune(&run, &table, &mut error).await;
+    let checks = checks::before_prune(&baseline, &mut table, &mut progress).await;
+    let cleanup_stats = prune::prune(&run, &table, &mut progress).await;
 
-    let table_changed =
-        after.version != run.before.version || cleanup_stats.actual != PruneCounts::default();
+    let table_changed = progress.changed || cleanup_stats.actual != PruneCounts::default();
     let statuses = [
         index_merge.status,
         compaction_stats.status,
@@ -120,7 +150,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         checks.status,
         cleanup_stats.status,
     ];
-    let remediation_status = if error.is_some() {
+    let remediation_status = if progress.error.is_some() {
         if table_changed {
             RemediationStatus::Partial
         } else {
@@ -133,6 +163,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
     } else {
         RemediationStatus::NothingToDo
     };
+    let mut error = progress.error.take();
     if let Some(fault) = error.take() {
         if !table_changed {
             return Err(fault);
@@ -145,6 +176,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         evaluated_at: clock.evaluated_at,
         execution_id: spec.execution_id.clone(),
         dry_run: false,
+        approval_status: run.ceiling.status(),
         remediation_status,
         table_changed,
         summary: String::new(),
@@ -165,17 +197,18 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
 }
 
 /// Plans everything, asks lance what a prune would delete, and changes nothing.
-async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactOutputs> {
+fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> CompactOutputs {
     let found = &run.found;
     let mut plan = found.plan.clone();
-    let cleanup_stats = prune::planned(run, table).await?;
-    plan.prune.estimate = Some(cleanup_stats.planned.clone());
+    plan.prune.estimate.get_or_insert_default();
+    let cleanup_stats = prune::planned(run);
     let mut outputs = CompactOutputs {
         step: Step::Compact,
         table: table.id().clone(),
         evaluated_at: clock.evaluated_at,
         execution_id: run.spec.execution_id.clone(),
         dry_run: true,
+        approval_status: run.ceiling.status(),
         remediation_status: RemediationStatus::DryRun,
         table_changed: false,
         summary: String::new(),
@@ -202,7 +235,7 @@ async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactO
         error: None,
     };
     outputs.summary = summary::of(&outputs);
-    Ok(outputs)
+    outputs
 }
 
 fn index_names(found: &Snapshot) -> Vec<String> {
@@ -217,7 +250,7 @@ async fn baseline(
     after: VersionCounts,
     compaction: &CompactionStats,
     left_behind: Vec<String>,
-    error: &mut Option<GuardError>,
+    progress: &mut Progress,
 ) -> Baseline {
     let committed_versions = match run
         .identity
@@ -226,7 +259,7 @@ async fn baseline(
     {
         Ok(versions) => versions,
         Err(fault) => {
-            error.get_or_insert(fault);
+            progress.error.get_or_insert(fault);
             Vec::new()
         }
     };

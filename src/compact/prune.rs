@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
+use super::progress::Progress;
 use super::{Run, elapsed_ms};
-use crate::error::{GuardError, Result};
+use crate::error::Result;
+use crate::report::approval::Approval;
 use crate::report::compact::{CleanupStats, PhaseStatus};
 use crate::report::plan::PruneCounts;
 use crate::report::table::RefFacts;
@@ -12,9 +14,9 @@ use crate::table::Table;
 use crate::table::versions::Retention;
 
 /// Deletes what the retention lets go, as found on the newest version.
-pub async fn prune(run: &Run<'_>, table: &Table, error: &mut Option<GuardError>) -> CleanupStats {
+pub async fn prune(run: &Run<'_>, table: &Table, progress: &mut Progress) -> CleanupStats {
     let mut stats = empty(run, PhaseStatus::NothingToDo);
-    if error.is_some() {
+    if progress.error.is_some() {
         stats.status = PhaseStatus::Skipped;
         stats.note = Some("nothing was pruned, since an earlier phase failed".to_owned());
         return stats;
@@ -26,7 +28,7 @@ pub async fn prune(run: &Run<'_>, table: &Table, error: &mut Option<GuardError>)
     let start = Instant::now();
     if let Err(fault) = attempt(run, table, &mut stats).await {
         stats.status = PhaseStatus::Failed;
-        *error = Some(fault);
+        progress.error = Some(fault);
     }
     stats.duration_ms = elapsed_ms(start);
     stats
@@ -45,6 +47,13 @@ async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Resu
         return Ok(());
     }
     stats.planned = table.explain_prune(&retention, &refs).await?;
+    // The last look before anything is deleted: a tag that is gone since the plan, or a writer
+    // that prunes as well, may have changed what goes.
+    run.ceiling.check(&Approval {
+        versions_to_prune: stats.planned.versions,
+        bytes_to_prune: Some(stats.planned.bytes),
+        ..run.planned.clone()
+    })?;
     let pruned = table.prune(&retention, &refs, &run.spec.prune).await?;
     stats.status = PhaseStatus::Done;
     stats.versions_left = (retention.existing.len() as u64).saturating_sub(pruned.counts.versions);
@@ -59,12 +68,12 @@ async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Resu
     Ok(())
 }
 
-/// The prune as lance foretells it, for a dry run.
-pub async fn planned(run: &Run<'_>, table: &Table) -> Result<CleanupStats> {
+/// The prune as lance foretold it, for a dry run.
+pub fn planned(run: &Run<'_>) -> CleanupStats {
     let mut stats = empty(run, PhaseStatus::NothingToDo);
     if !run.spec.prune.enabled {
         stats.status = PhaseStatus::SwitchedOff;
-        return Ok(stats);
+        return stats;
     }
     let found = &run.found;
     describe(
@@ -75,9 +84,9 @@ pub async fn planned(run: &Run<'_>, table: &Table) -> Result<CleanupStats> {
     );
     if !found.retention.prunable(&found.refs).is_empty() {
         stats.status = PhaseStatus::Planned;
-        stats.planned = table.explain_prune(&found.retention, &found.refs).await?;
+        stats.planned = found.plan.prune.estimate.clone().unwrap_or_default();
     }
-    Ok(stats)
+    stats
 }
 
 async fn look(run: &Run<'_>, table: &Table) -> Result<(Retention, RefFacts)> {

@@ -4,29 +4,27 @@ use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::progress::Progress;
 use super::retry::Retries;
 use super::{Run, elapsed_ms};
-use crate::error::{GuardError, Result};
+use crate::error::Result;
+use crate::report::approval::Approval;
 use crate::report::compact::{CompactionStats, CompactionWork, PhaseStatus};
 use crate::table::Table;
 use crate::table::rewrite::Rewrite;
 
 /// Rewrites what lance plans, and again on the newest version after a lost race.
-pub async fn compact(
-    run: &Run<'_>,
-    table: &mut Table,
-    error: &mut Option<GuardError>,
-) -> CompactionStats {
+pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> CompactionStats {
     let mut stats = planned(run);
     stats.status = PhaseStatus::NothingToDo;
-    if error.is_some() {
+    if progress.error.is_some() {
         stats.status = PhaseStatus::Skipped;
         return stats;
     }
     let start = Instant::now();
     let mut retries = Retries::default();
     loop {
-        match attempt(run, table).await {
+        match attempt(run, table, progress).await {
             Ok((promised, actual, fragments_after)) => {
                 if actual.tasks > 0 {
                     stats.status = PhaseStatus::Done;
@@ -43,7 +41,7 @@ pub async fn compact(
                     continue;
                 }
                 stats.status = PhaseStatus::Failed;
-                *error = Some(fault);
+                progress.error = Some(fault);
                 break;
             }
         }
@@ -55,9 +53,20 @@ pub async fn compact(
 
 /// Plans, rewrites and commits. Gives back what was promised, what was done, and the fragments
 /// of the table afterwards.
-async fn attempt(run: &Run<'_>, table: &mut Table) -> Result<(Rewrite, Rewrite, u64)> {
+async fn attempt(
+    run: &Run<'_>,
+    table: &mut Table,
+    progress: &mut Progress,
+) -> Result<(Rewrite, Rewrite, u64)> {
     table.refresh().await?;
     let plan = table.plan_rewrite(&run.options).await?;
+    let total = progress.committed.and(plan.total());
+    run.ceiling.check(&Approval {
+        bytes_to_rewrite: total.bytes,
+        fragments_removed: total.fragments_removed,
+        fragments_added: total.fragments_added,
+        ..run.planned.clone()
+    })?;
     let reader = &*table;
     let done = stream::iter(&plan.tasks)
         .map(|task| reader.execute(task))
@@ -67,6 +76,8 @@ async fn attempt(run: &Run<'_>, table: &mut Table) -> Result<(Rewrite, Rewrite, 
     let actual = table
         .commit_rewrite(&plan, done, run.identity.properties())
         .await?;
+    progress.changed |= actual.tasks > 0;
+    progress.committed = total;
     Ok((plan.total(), actual, table.counts().await?.fragments))
 }
 

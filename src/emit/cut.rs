@@ -2,7 +2,7 @@
 //! fails the task.
 //!
 //! Long texts are shortened first, then lists are halved, the largest first, until the line fits.
-//! What the next step needs whole is never cut: the state and the baseline.
+//! What the next step needs whole is never cut: the state, the approval and the baseline.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::report::Truncation;
 pub const MAX_LINE: usize = 96 * 1024;
 
 /// Members of outputs that are passed on to other steps and so must stay whole.
-const NEVER_CUT: [&str; 2] = ["new_state_snapshot", "baseline"];
+const NEVER_CUT: [&str; 3] = ["new_state_snapshot", "baseline", "approval"];
 
 /// Characters of a text that are kept where the line is too long.
 const TEXT_LENGTH: usize = 1000;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::approval::ApprovalStatus;
 use super::baseline::Baseline;
 use super::plan::{NoTaskReason, Plan, PruneCounts};
 use super::table::{RefFacts, TableId};
@@ -171,6 +172,8 @@ pub struct CompactOutputs {
     pub execution_id: String,
     /// Whether nothing was to be changed.
     pub dry_run: bool,
+    /// Whether the step was bound to what somebody approved.
+    pub approval_status: ApprovalStatus,
     /// How the step ended.
     pub remediation_status: RemediationStatus,
     /// Whether any version was committed or any file deleted.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Step;
 use super::tuning::{CompactionTuning, IndexTuning, PruneTuning};
+use crate::report::approval::Approval;
 
 /// Compact: index merge, compaction, index catch-up, checks, prune.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -45,6 +46,9 @@ pub struct CompactSpec {
     /// Plan everything and change nothing.
     #[serde(default)]
     pub dry_run: bool,
+    /// The `approval` that the audit put out, as it is. Absent: nobody has to approve.
+    #[serde(default)]
+    pub approval: Option<Approval>,
     /// How often a lost race against another writer is planned again.
     #[serde(default = "CompactSpec::default_conflict_retries")]
     #[schemars(range(min = 0, max = 100))]

@@ -4,6 +4,7 @@
 mod tables;
 
 mod acceptance;
+mod approval;
 mod command_line;
 mod compat;
 mod fixtures;
