@@ -137,7 +137,8 @@ async fn estimate_prune(
         }
         PruneEstimate::Auto | PruneEstimate::Always => {
             let limit = Duration::from_secs(spec.prune_estimate_seconds);
-            let asking = table.explain_prune(&snapshot.retention, &snapshot.refs);
+            let versions = snapshot.retention.prunable(&snapshot.refs);
+            let asking = table.explain_prune(&snapshot.retention, &versions);
             match tokio::time::timeout(limit, asking).await {
                 Ok(counts) => {
                     snapshot.plan.prune.estimate = Some(counts?);

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use super::progress::Progress;
 use super::retry::Retries;
-use super::{Run, elapsed_ms};
+use super::{Run, elapsed_ms, lost_race};
 use crate::error::Result;
 use crate::report::approval::Approval;
-use crate::report::compact::{IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
+use crate::report::compact::{BudgetKind, IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
 use crate::table::Table;
 use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
 
@@ -21,6 +21,14 @@ pub async fn merge(run: &Run<'_>, table: &mut Table, progress: &mut Progress) ->
     };
     if names.is_empty() {
         return phase;
+    }
+    if run.out_of_time() {
+        let remaining = progress.leave(BudgetKind::TimeBudgetSeconds);
+        remaining.indices.extend(names);
+        return IndexPhase {
+            status: PhaseStatus::BudgetReached,
+            ..phase
+        };
     }
     let wanted = |index: &IndexSketch| {
         names.contains(&index.fact.name)
@@ -43,8 +51,11 @@ pub async fn catch_up(run: &Run<'_>, table: &mut Table, progress: &mut Progress)
         };
     }
     let wanted = run.spec.indices.catch_up;
-    let mut phase = if wanted {
+    let in_time = !run.out_of_time();
+    let mut phase = if wanted && in_time {
         work(run, table, progress, phase, IndexSketch::is_behind).await
+    } else if wanted {
+        phase
     } else {
         IndexPhase {
             status: PhaseStatus::SwitchedOff,
@@ -56,8 +67,18 @@ pub async fn catch_up(run: &Run<'_>, table: &mut Table, progress: &mut Progress)
             Ok(indices) => {
                 phase.left_behind = indices
                     .iter()
-                    .filter_map(|index| left_behind(index, wanted))
+                    .filter_map(|index| left_behind(index, wanted, in_time))
                     .collect();
+                let late = indices
+                    .iter()
+                    .filter(|i| wanted && !in_time && i.is_behind());
+                for index in late {
+                    phase.status = PhaseStatus::BudgetReached;
+                    let remaining = progress.leave(BudgetKind::TimeBudgetSeconds);
+                    if !remaining.indices.contains(&index.fact.name) {
+                        remaining.indices.push(index.fact.name.clone());
+                    }
+                }
             }
             Err(fault) => {
                 phase.status = PhaseStatus::Failed;
@@ -79,6 +100,7 @@ async fn work(
     let start = Instant::now();
     let mut retries = Retries::default();
     loop {
+        let began = Instant::now();
         match attempt(run, table, progress, &wanted).await {
             Ok(actual) => {
                 if !actual.indices.is_empty() {
@@ -88,7 +110,9 @@ async fn work(
                 break;
             }
             Err(mut fault) => {
-                if retries.again(&mut fault, run.spec.conflict_retries).await {
+                lost_race::note(table, &mut fault, progress).await;
+                let (limit, attempt) = (run.spec.conflict_retries, began.elapsed());
+                if retries.again(&mut fault, limit, attempt).await {
                     continue;
                 }
                 phase.status = PhaseStatus::Failed;
@@ -142,7 +166,7 @@ async fn sketches(table: &Table) -> Result<Vec<IndexSketch>> {
 }
 
 /// Why an index does not cover every row after the phase; none if it does.
-fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
+fn left_behind(index: &IndexSketch, wanted: bool, in_time: bool) -> Option<IndexLeftBehind> {
     let rows = index.rows_unindexed();
     if rows == 0 {
         return None;
@@ -151,6 +175,8 @@ fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
         format!("{rows} rows are not covered, and the spec asks for no catch-up")
     } else if !index.mergeable {
         format!("{rows} rows are not covered, and this build cannot rewrite an index of this kind")
+    } else if !in_time && index.is_behind() {
+        format!("{rows} rows are not covered, and the time budget was used up")
     } else if index.lacks_rows_to_train() {
         format!("not enough rows to train: it needs {MIN_ROWS_TO_TRAIN}, the table has {rows}")
     } else {

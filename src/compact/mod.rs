@@ -13,6 +13,7 @@ mod ceiling;
 mod checks;
 mod identity;
 mod indices;
+mod lost_race;
 mod progress;
 mod prune;
 mod retry;
@@ -49,10 +50,15 @@ pub(crate) struct Run<'a> {
     /// What they, and those of every later plan, may not exceed.
     ceiling: Ceiling<'a>,
     before: VersionCounts,
+    /// When nothing more is started.
+    deadline: Option<Instant>,
 }
 
 impl<'a> Run<'a> {
     async fn start(spec: &'a CompactSpec, table: &Table, clock: &Clock) -> Result<Self> {
+        let deadline = spec
+            .time_budget_seconds
+            .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let options = RewriteOptions {
             target_rows: spec.target_rows_per_fragment,
             compaction: spec.compaction.clone(),
@@ -72,7 +78,8 @@ impl<'a> Run<'a> {
         let ceiling = Ceiling(spec.approval.as_ref());
         // Lance's foretelling reads every manifest, so it is asked only where it counts.
         if spec.prune.enabled && (spec.dry_run || ceiling.limits_pruned_bytes()) {
-            let estimate = table.explain_prune(&found.retention, &found.refs).await?;
+            let versions = found.retention.prunable(&found.refs);
+            let estimate = table.explain_prune(&found.retention, &versions).await?;
             found.plan.prune.estimate = Some(estimate);
         }
         let planned = planned_sizes(spec, &found);
@@ -85,7 +92,13 @@ impl<'a> Run<'a> {
             identity: Identity::new(&spec.execution_id),
             options,
             spec,
+            deadline,
         })
+    }
+
+    /// Whether the time budget is used up.
+    fn out_of_time(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
     }
 }
 
@@ -156,7 +169,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         } else {
             RemediationStatus::Failed
         }
-    } else if cleanup_stats.failed_deletes > 0 {
+    } else if cleanup_stats.failed_deletes > 0 || progress.remaining.is_some() {
         RemediationStatus::Partial
     } else if table_changed {
         RemediationStatus::Success
@@ -186,6 +199,8 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         index_catch_up,
         checks,
         cleanup_stats,
+        conflicts: progress.conflicts,
+        remaining: progress.remaining,
         baseline,
         warnings: Vec::new(),
         unknown: run.found.unknown,
@@ -217,6 +232,8 @@ fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> CompactOutputs {
         index_catch_up: indices::planned_catch_up(run),
         checks: checks::not_run(),
         cleanup_stats,
+        conflicts: Vec::new(),
+        remaining: None,
         baseline: Baseline {
             before: run.before,
             after: run.before,
@@ -264,8 +281,8 @@ async fn baseline(
         }
     };
     let (planned, actual) = (&compaction.planned, &compaction.actual);
-    // A phase that did not run promises nothing.
-    let ran = compaction.status == PhaseStatus::Done;
+    // What was not committed promises nothing.
+    let ran = compaction.batches > 0;
     let promised = |count: u64| if ran { count } else { 0 };
     Baseline {
         before: run.before,

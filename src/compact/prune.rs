@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::{Run, elapsed_ms};
 use crate::error::Result;
 use crate::report::approval::Approval;
-use crate::report::compact::{CleanupStats, PhaseStatus};
+use crate::report::compact::{BudgetKind, CleanupStats, PhaseStatus};
 use crate::report::plan::PruneCounts;
 use crate::report::table::RefFacts;
 use crate::report::text::count;
@@ -26,7 +26,7 @@ pub async fn prune(run: &Run<'_>, table: &Table, progress: &mut Progress) -> Cle
         return stats;
     }
     let start = Instant::now();
-    if let Err(fault) = attempt(run, table, &mut stats).await {
+    if let Err(fault) = attempt(run, table, progress, &mut stats).await {
         stats.status = PhaseStatus::Failed;
         progress.error = Some(fault);
     }
@@ -34,7 +34,12 @@ pub async fn prune(run: &Run<'_>, table: &Table, progress: &mut Progress) -> Cle
     stats
 }
 
-async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Result<()> {
+async fn attempt(
+    run: &Run<'_>,
+    table: &Table,
+    progress: &mut Progress,
+    stats: &mut CleanupStats,
+) -> Result<()> {
     // Tags and branches that came since the step began count as well.
     let (retention, refs) = look(run, table).await?;
     describe(
@@ -43,10 +48,24 @@ async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Resu
         &refs,
         run.spec.stale_version_retention_hours,
     );
-    if retention.prunable(&refs).is_empty() {
+    let mut versions = retention.prunable(&refs);
+    if versions.is_empty() {
         return Ok(());
     }
-    stats.planned = table.explain_prune(&retention, &refs).await?;
+    if run.out_of_time() {
+        stats.status = PhaseStatus::BudgetReached;
+        let remaining = progress.leave(BudgetKind::TimeBudgetSeconds);
+        remaining.versions = versions.len() as u64;
+        return Ok(());
+    }
+    let limit = run.spec.max_versions_to_prune.unwrap_or(u64::MAX);
+    let left = (versions.len() as u64).saturating_sub(limit);
+    if left > 0 {
+        // The oldest go first: what stays is what a reader or a restore is likelier to want.
+        versions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        progress.leave(BudgetKind::MaxVersionsToPrune).versions = left;
+    }
+    stats.planned = table.explain_prune(&retention, &versions).await?;
     // The last look before anything is deleted: a tag that is gone since the plan, or a writer
     // that prunes as well, may have changed what goes.
     run.ceiling.check(&Approval {
@@ -54,7 +73,7 @@ async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Resu
         bytes_to_prune: Some(stats.planned.bytes),
         ..run.planned.clone()
     })?;
-    let pruned = table.prune(&retention, &refs, &run.spec.prune).await?;
+    let pruned = table.prune(&retention, &versions, &run.spec.prune).await?;
     stats.status = PhaseStatus::Done;
     stats.versions_left = (retention.existing.len() as u64).saturating_sub(pruned.counts.versions);
     stats.actual = pruned.counts;

@@ -19,6 +19,8 @@ pub enum NoTaskReason {
     MixedIndexCoverage,
     /// Index coverage keeps fragments apart, and the spec or the index type rules out a merge.
     IndexNotMergeable,
+    /// There is a task, but a budget of the spec does not even let the first one start.
+    BudgetBelowFirstTask,
 }
 
 /// What is done to one index before compaction.

@@ -46,6 +46,12 @@ impl Rewrite {
         bytes: Some(0),
     };
 
+    /// Whether it makes the table any better.
+    #[must_use]
+    pub const fn helps(&self) -> bool {
+        self.fragments_added < self.fragments_removed || self.tombstones_cleared > 0
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -75,7 +81,13 @@ impl RewritePlan {
     /// All tasks together.
     #[must_use]
     pub fn total(&self) -> Rewrite {
-        self.tasks
+        Self::sum(&self.tasks)
+    }
+
+    /// Some tasks together.
+    #[must_use]
+    pub fn sum(tasks: &[RewriteTask]) -> Rewrite {
+        tasks
             .iter()
             .fold(Rewrite::NOTHING, |sum, task| sum.and(task.expected))
     }

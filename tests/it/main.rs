@@ -5,6 +5,7 @@ mod tables;
 
 mod acceptance;
 mod approval;
+mod budgets;
 mod command_line;
 mod compat;
 mod fixtures;
