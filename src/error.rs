@@ -67,6 +67,8 @@ pub enum ErrorKind {
     AutoCleanupSet,
     /// The table is a shallow clone, which this step would damage.
     ShallowClone,
+    /// The plan is larger than what was approved, by more than the allowance.
+    PlanExceedsApproval,
     /// The table is damaged: a referenced file is missing or a file cannot be read.
     TableDamaged,
     /// Lost against concurrent writers after all retries.
@@ -103,6 +105,7 @@ impl ErrorKind {
             | Self::TableTooNew
             | Self::AutoCleanupSet
             | Self::ShallowClone
+            | Self::PlanExceedsApproval
             | Self::TableDamaged => Exit::Refused,
             Self::CommitConflict => Exit::LostRace,
             Self::PartlyDone => Exit::PartlyDone,

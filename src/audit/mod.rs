@@ -66,6 +66,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         ));
     }
     let state_reset = read.reset;
+    let approval = snapshot.approval(spec.allowance_percent);
     let facts = &snapshot.fragments;
     Ok(AuditOutputs {
         step: Step::Audit,
@@ -97,6 +98,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         },
         table: snapshot.id,
         plan: snapshot.plan,
+        approval,
         unknown: snapshot.unknown,
         truncated: Vec::new(),
     })
@@ -134,7 +136,8 @@ async fn estimate_prune(
         }
         PruneEstimate::Auto | PruneEstimate::Always => {
             let limit = Duration::from_secs(spec.prune_estimate_seconds);
-            let asking = table.explain_prune(&snapshot.retention, &snapshot.refs);
+            let versions = snapshot.retention.prunable(&snapshot.refs);
+            let asking = table.explain_prune(&snapshot.retention, &versions);
             match tokio::time::timeout(limit, asking).await {
                 Ok(Ok(counts)) => {
                     snapshot.plan.prune.estimate = Some(counts);

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::elapsed_ms;
+use super::progress::Progress;
 use crate::error::{ErrorKind, GuardError};
 use crate::report::baseline::Baseline;
 use crate::report::compact::{ChecksPhase, PhaseStatus};
@@ -15,9 +16,9 @@ use crate::verify;
 pub async fn before_prune(
     baseline: &Baseline,
     table: &mut Table,
-    error: &mut Option<GuardError>,
+    progress: &mut Progress,
 ) -> ChecksPhase {
-    if error.is_some() {
+    if progress.error.is_some() {
         return ChecksPhase {
             status: PhaseStatus::Skipped,
             ..not_run()
@@ -50,12 +51,12 @@ pub async fn before_prune(
         }
         Err(fault) => {
             phase.status = PhaseStatus::Failed;
-            *error = Some(fault);
+            progress.error = Some(fault);
         }
     }
     if let Some(first) = phase.findings.first() {
         phase.status = PhaseStatus::Failed;
-        *error = Some(
+        progress.error = Some(
             GuardError::new(
                 ErrorKind::TableDamaged,
                 format!("a check before the prune failed: {first}"),

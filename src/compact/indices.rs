@@ -3,15 +3,17 @@
 
 use std::time::Instant;
 
+use super::progress::Progress;
 use super::retry::Retries;
-use super::{Run, elapsed_ms};
-use crate::error::{ErrorKind, GuardError, Result};
-use crate::report::compact::{IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
+use super::{Run, elapsed_ms, lost_race};
+use crate::error::{ErrorKind, Result};
+use crate::report::approval::Approval;
+use crate::report::compact::{BudgetKind, IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
 use crate::table::Table;
 use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
 
 /// Merges the segments that the plan names.
-pub async fn merge(run: &Run<'_>, table: &mut Table, error: &mut Option<GuardError>) -> IndexPhase {
+pub async fn merge(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> IndexPhase {
     let names: Vec<String> = planned_merge(run).planned.indices;
     let phase = IndexPhase {
         planned: planned_merge(run).planned,
@@ -20,40 +22,47 @@ pub async fn merge(run: &Run<'_>, table: &mut Table, error: &mut Option<GuardErr
     if names.is_empty() {
         return phase;
     }
+    if run.out_of_time() {
+        let remaining = progress.leave(BudgetKind::TimeBudgetSeconds);
+        remaining.indices.extend(names);
+        return IndexPhase {
+            status: PhaseStatus::BudgetReached,
+            ..phase
+        };
+    }
     let wanted = |index: &IndexSketch| {
         names.contains(&index.fact.name)
             && index.mergeable
             && (index.segments.len() > 1 || index.is_behind())
     };
-    work(run, table, error, phase, wanted).await
+    work(run, table, progress, phase, wanted).await
 }
 
 /// Brings every index up to date.
-pub async fn catch_up(
-    run: &Run<'_>,
-    table: &mut Table,
-    error: &mut Option<GuardError>,
-) -> IndexPhase {
+pub async fn catch_up(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> IndexPhase {
     let phase = IndexPhase {
         planned: planned_catch_up(run).planned,
         ..empty(PhaseStatus::NothingToDo)
     };
-    if error.is_some() {
+    if progress.error.is_some() {
         return IndexPhase {
             status: PhaseStatus::Skipped,
             ..phase
         };
     }
     let wanted = run.spec.indices.catch_up;
-    let mut phase = if wanted {
-        work(run, table, error, phase, IndexSketch::is_behind).await
+    let in_time = !run.out_of_time();
+    let mut phase = if wanted && in_time {
+        work(run, table, progress, phase, IndexSketch::is_behind).await
+    } else if wanted {
+        phase
     } else {
         IndexPhase {
             status: PhaseStatus::SwitchedOff,
             ..phase
         }
     };
-    if error.is_none() {
+    if progress.error.is_none() {
         match sketches(table).await {
             Ok(indices) => {
                 let failed: Vec<String> =
@@ -61,12 +70,22 @@ pub async fn catch_up(
                 let behind = indices
                     .iter()
                     .filter(|index| !failed.contains(&index.fact.name))
-                    .filter_map(|index| left_behind(index, wanted));
+                    .filter_map(|index| left_behind(index, wanted, in_time));
                 phase.left_behind.extend(behind);
+                let late = indices
+                    .iter()
+                    .filter(|i| wanted && !in_time && i.is_behind());
+                for index in late {
+                    phase.status = PhaseStatus::BudgetReached;
+                    let remaining = progress.leave(BudgetKind::TimeBudgetSeconds);
+                    if !remaining.indices.contains(&index.fact.name) {
+                        remaining.indices.push(index.fact.name.clone());
+                    }
+                }
             }
             Err(fault) => {
                 phase.status = PhaseStatus::Failed;
-                *error = Some(fault);
+                progress.error = Some(fault);
             }
         }
     }
@@ -77,14 +96,15 @@ pub async fn catch_up(
 async fn work(
     run: &Run<'_>,
     table: &mut Table,
-    error: &mut Option<GuardError>,
+    progress: &mut Progress,
     mut phase: IndexPhase,
     wanted: impl Fn(&IndexSketch) -> bool,
 ) -> IndexPhase {
     let start = Instant::now();
     let mut retries = Retries::default();
     loop {
-        match attempt(run, table, &wanted).await {
+        let began = Instant::now();
+        match attempt(run, table, progress, &wanted).await {
             Ok(actual) => {
                 if !actual.indices.is_empty() {
                     phase.status = PhaseStatus::Done;
@@ -93,17 +113,19 @@ async fn work(
                 break;
             }
             Err(mut fault) => {
-                if retries.again(&mut fault, run.spec.conflict_retries).await {
+                lost_race::note(table, &mut fault, progress).await;
+                let (limit, attempt) = (run.spec.conflict_retries, began.elapsed());
+                if retries.again(&mut fault, limit, attempt).await {
                     continue;
                 }
                 // An index that lance cannot rebuild is no reason to leave all else undone: the
                 // others are merged one by one, and compaction works around it.
                 if fault.kind == ErrorKind::Internal {
-                    one_by_one(run, table, &wanted, &mut phase).await;
+                    one_by_one(run, table, progress, &wanted, &mut phase).await;
                     break;
                 }
                 phase.status = PhaseStatus::Failed;
-                *error = Some(fault);
+                progress.error = Some(fault);
                 break;
             }
         }
@@ -116,6 +138,7 @@ async fn work(
 async fn one_by_one(
     run: &Run<'_>,
     table: &mut Table,
+    progress: &mut Progress,
     wanted: impl Fn(&IndexSketch) -> bool,
     phase: &mut IndexPhase,
 ) {
@@ -129,7 +152,7 @@ async fn one_by_one(
     };
     for name in names {
         let this = |index: &IndexSketch| index.fact.name == name && wanted(index);
-        match attempt(run, table, this).await {
+        match attempt(run, table, progress, this).await {
             Ok(actual) => {
                 if !actual.indices.is_empty() {
                     phase.status = PhaseStatus::Done;
@@ -149,17 +172,24 @@ async fn one_by_one(
 async fn attempt(
     run: &Run<'_>,
     table: &mut Table,
+    progress: &mut Progress,
     wanted: impl Fn(&IndexSketch) -> bool,
 ) -> Result<IndexWork> {
     table.refresh().await?;
     let before: Vec<IndexSketch> = sketches(table).await?.into_iter().filter(wanted).collect();
     let version = table.version();
+    // An index that became old only now was not in the plan that was checked at first.
+    run.ceiling.check(&Approval {
+        indices: before.iter().map(|i| i.fact.name.clone()).collect(),
+        ..run.planned.clone()
+    })?;
     table
         .merge_indices(&before, run.identity.properties())
         .await?;
     if table.version() == version {
         return Ok(IndexWork::default());
     }
+    progress.changed = true;
     let after = sketches(table).await?;
     let mut work = IndexWork::default();
     for old in before {
@@ -185,7 +215,7 @@ async fn sketches(table: &Table) -> Result<Vec<IndexSketch>> {
 }
 
 /// Why an index does not cover every row after the phase; none if it does.
-fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
+fn left_behind(index: &IndexSketch, wanted: bool, in_time: bool) -> Option<IndexLeftBehind> {
     let rows = index.rows_unindexed();
     if rows == 0 {
         return None;
@@ -194,6 +224,8 @@ fn left_behind(index: &IndexSketch, wanted: bool) -> Option<IndexLeftBehind> {
         format!("{rows} rows are not covered, and the spec asks for no catch-up")
     } else if !index.mergeable {
         format!("{rows} rows are not covered, and this build cannot rewrite an index of this kind")
+    } else if !in_time && index.is_behind() {
+        format!("{rows} rows are not covered, and the time budget was used up")
     } else if index.lacks_rows_to_train() {
         format!("not enough rows to train: it needs {MIN_ROWS_TO_TRAIN}, the table has {rows}")
     } else if index.futile {

@@ -9,9 +9,12 @@
 //! A phase that fails stops the ones after it. What was committed stays: every version that a
 //! phase commits is whole, and running again goes on from there.
 
+mod ceiling;
 mod checks;
 mod identity;
 mod indices;
+mod lost_race;
+mod progress;
 mod prune;
 mod retry;
 mod rewrite;
@@ -22,6 +25,7 @@ use std::time::{Duration, Instant};
 use crate::audit::hours;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, GuardError, Result};
+use crate::report::approval::Approval;
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::compact::{
     CleanupStats, CompactOutputs, CompactionStats, IndexPhase, PhaseStatus, RemediationStatus,
@@ -32,7 +36,9 @@ use crate::spec::{CompactSpec, Step};
 use crate::table::Table;
 use crate::table::planning::RewriteOptions;
 use crate::table::snapshot::Snapshot;
+use ceiling::Ceiling;
 use identity::Identity;
+use progress::Progress;
 
 /// What the phases share.
 pub(crate) struct Run<'a> {
@@ -41,11 +47,20 @@ pub(crate) struct Run<'a> {
     identity: Identity,
     /// The table as the step found it.
     found: Snapshot,
+    /// The sizes of the plan on it.
+    planned: Approval,
+    /// What they, and those of every later plan, may not exceed.
+    ceiling: Ceiling<'a>,
     before: VersionCounts,
+    /// When nothing more is started.
+    deadline: Option<Instant>,
 }
 
 impl<'a> Run<'a> {
     async fn start(spec: &'a CompactSpec, table: &Table, clock: &Clock) -> Result<Self> {
+        let deadline = spec
+            .time_budget_seconds
+            .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let options = RewriteOptions {
             target_rows: spec.target_rows_per_fragment,
             compaction: spec.compaction.clone(),
@@ -61,18 +76,48 @@ impl<'a> Run<'a> {
             .hint("Nothing was changed. Restore the file, or an older version of the table, and run again.")
             .with("damaged_files", damage.len()));
         }
-        let found = table.snapshot(cutoff, &options).await?;
+        let mut found = table.snapshot(cutoff, &options).await?;
         if found.plan.commits() {
             may_commit(spec, &found)?;
         }
+        let ceiling = Ceiling(spec.approval.as_ref());
+        // Lance's foretelling reads every manifest, so it is asked only where it counts.
+        if spec.prune.enabled && (spec.dry_run || ceiling.limits_pruned_bytes()) {
+            found.retention = table.exact_retention(cutoff).await?;
+            found.refs = table.refs(found.retention.oldest_kept).await?;
+            let versions = found.retention.prunable(&found.refs);
+            let estimate = table.explain_prune(&found.retention, &versions).await?;
+            found.plan.prune.estimate = Some(estimate);
+        }
+        let planned = planned_sizes(spec, &found);
+        ceiling.check(&planned)?;
         Ok(Self {
             found,
+            planned,
+            ceiling,
             before: table.counts().await?,
             identity: Identity::new(&spec.execution_id),
             options,
             spec,
+            deadline,
         })
     }
+
+    /// Whether the time budget is used up.
+    fn out_of_time(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// The sizes of the plan that the step found, as the audit puts them out for approval.
+fn planned_sizes(spec: &CompactSpec, found: &Snapshot) -> Approval {
+    let allowance = spec.approval.as_ref().map_or(0, |a| a.allowance_percent);
+    let mut planned = found.approval(allowance);
+    if !spec.prune.enabled {
+        planned.versions_to_prune = 0;
+        planned.bytes_to_prune = Some(0);
+    }
+    planned
 }
 
 /// Refuses tables that a commit of this step would harm.
@@ -106,19 +151,19 @@ fn may_commit(spec: &CompactSpec, found: &Snapshot) -> Result<()> {
 pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<CompactOutputs> {
     let run = Run::start(spec, &table, clock).await?;
     if spec.dry_run {
-        return dry_run(&run, &table, clock).await;
+        return Ok(dry_run(&run, &table, clock));
     }
-    let mut error = None;
-    let index_merge = indices::merge(&run, &mut table, &mut error).await;
-    let compaction_stats = rewrite::compact(&run, &mut table, &mut error).await;
-    let index_catch_up = indices::catch_up(&run, &mut table, &mut error).await;
+    let mut progress = Progress::new();
+    let index_merge = indices::merge(&run, &mut table, &mut progress).await;
+    let compaction_stats = rewrite::compact(&run, &mut table, &mut progress).await;
+    let index_catch_up = indices::catch_up(&run, &mut table, &mut progress).await;
 
     // Everything from here on looks at the newest version, other writers' commits included; a
     // phase that failed may have committed all the same, and left an old version behind.
     let after = match newest(&mut table).await {
         Ok(counts) => counts,
         Err(fault) => {
-            error.get_or_insert(fault);
+            progress.error.get_or_insert(fault);
             run.before
         }
     };
@@ -133,14 +178,15 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         after,
         &compaction_stats,
         left_behind,
-        &mut error,
+        &mut progress,
     )
     .await;
-    let checks = checks::before_prune(&baseline, &mut table, &mut error).await;
-    let cleanup_stats = prune::prune(&run, &table, &mut error).await;
+    let checks = checks::before_prune(&baseline, &mut table, &mut progress).await;
+    let cleanup_stats = prune::prune(&run, &table, &mut progress).await;
 
     // A prune that failed may have deleted files before it did.
-    let table_changed = !baseline.committed_versions.is_empty()
+    let table_changed = progress.changed
+        || !baseline.committed_versions.is_empty()
         || cleanup_stats.actual != PruneCounts::default()
         || cleanup_stats.status == PhaseStatus::Failed;
     let statuses = [
@@ -150,19 +196,20 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         checks.status,
         cleanup_stats.status,
     ];
-    let remediation_status = if error.is_some() {
+    let remediation_status = if progress.error.is_some() {
         if table_changed {
             RemediationStatus::Partial
         } else {
             RemediationStatus::Failed
         }
-    } else if cleanup_stats.failed_deletes > 0 {
+    } else if cleanup_stats.failed_deletes > 0 || progress.remaining.is_some() {
         RemediationStatus::Partial
     } else if table_changed {
         RemediationStatus::Success
     } else {
         RemediationStatus::NothingToDo
     };
+    let mut error = progress.error.take();
     if let Some(fault) = error.take() {
         if !table_changed {
             return Err(fault);
@@ -176,6 +223,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         evaluated_at: clock.evaluated_at,
         execution_id: spec.execution_id.clone(),
         dry_run: false,
+        approval_status: run.ceiling.status(),
         remediation_status,
         table_changed,
         summary: String::new(),
@@ -185,6 +233,8 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         index_catch_up,
         checks,
         cleanup_stats,
+        conflicts: progress.conflicts,
+        remaining: progress.remaining,
         baseline,
         warnings,
         unknown: run.found.unknown,
@@ -196,17 +246,18 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
 }
 
 /// Plans everything, asks lance what a prune would delete, and changes nothing.
-async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactOutputs> {
+fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> CompactOutputs {
     let found = &run.found;
     let mut plan = found.plan.clone();
-    let cleanup_stats = prune::planned(run, table).await?;
-    plan.prune.estimate = Some(cleanup_stats.planned.clone());
+    plan.prune.estimate.get_or_insert_default();
+    let cleanup_stats = prune::planned(run);
     let mut outputs = CompactOutputs {
         step: Step::Compact,
         table: table.id().clone(),
         evaluated_at: clock.evaluated_at,
         execution_id: run.spec.execution_id.clone(),
         dry_run: true,
+        approval_status: run.ceiling.status(),
         remediation_status: RemediationStatus::DryRun,
         table_changed: false,
         summary: String::new(),
@@ -215,6 +266,8 @@ async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactO
         index_catch_up: indices::planned_catch_up(run),
         checks: checks::not_run(),
         cleanup_stats,
+        conflicts: Vec::new(),
+        remaining: None,
         baseline: Baseline {
             before: run.before,
             after: run.before,
@@ -233,7 +286,7 @@ async fn dry_run(run: &Run<'_>, table: &Table, clock: &Clock) -> Result<CompactO
         error: None,
     };
     outputs.summary = summary::of(&outputs);
-    Ok(outputs)
+    outputs
 }
 
 async fn newest(table: &mut Table) -> Result<VersionCounts> {
@@ -276,7 +329,7 @@ async fn baseline(
     after: VersionCounts,
     compaction: &CompactionStats,
     left_behind: Vec<String>,
-    error: &mut Option<GuardError>,
+    progress: &mut Progress,
 ) -> Baseline {
     let committed_versions = match run
         .identity
@@ -285,13 +338,13 @@ async fn baseline(
     {
         Ok(versions) => versions,
         Err(fault) => {
-            error.get_or_insert(fault);
+            progress.error.get_or_insert(fault);
             Vec::new()
         }
     };
     let (planned, actual) = (&compaction.planned, &compaction.actual);
-    // A phase that did not run promises nothing.
-    let ran = compaction.status == PhaseStatus::Done;
+    // What was not committed promises nothing.
+    let ran = compaction.batches > 0;
     let promised = |count: u64| if ran { count } else { 0 };
     Baseline {
         before: run.before,

@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use super::progress::Progress;
 use super::{Run, elapsed_ms};
-use crate::error::{GuardError, Result};
-use crate::report::compact::{CleanupStats, PhaseStatus};
+use crate::error::Result;
+use crate::report::approval::Approval;
+use crate::report::compact::{BudgetKind, CleanupStats, PhaseStatus};
 use crate::report::plan::PruneCounts;
 use crate::report::table::RefFacts;
 use crate::report::text::count;
@@ -12,9 +14,9 @@ use crate::table::Table;
 use crate::table::versions::Retention;
 
 /// Deletes what the retention lets go, as found on the newest version.
-pub async fn prune(run: &Run<'_>, table: &Table, error: &mut Option<GuardError>) -> CleanupStats {
+pub async fn prune(run: &Run<'_>, table: &Table, progress: &mut Progress) -> CleanupStats {
     let mut stats = empty(run, PhaseStatus::NothingToDo);
-    if error.is_some() {
+    if progress.error.is_some() {
         stats.status = PhaseStatus::Skipped;
         stats.note = Some("nothing was pruned, since an earlier phase failed".to_owned());
         return stats;
@@ -24,15 +26,20 @@ pub async fn prune(run: &Run<'_>, table: &Table, error: &mut Option<GuardError>)
         return stats;
     }
     let start = Instant::now();
-    if let Err(fault) = attempt(run, table, &mut stats).await {
+    if let Err(fault) = attempt(run, table, progress, &mut stats).await {
         stats.status = PhaseStatus::Failed;
-        *error = Some(fault);
+        progress.error = Some(fault);
     }
     stats.duration_ms = elapsed_ms(start);
     stats
 }
 
-async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Result<()> {
+async fn attempt(
+    run: &Run<'_>,
+    table: &Table,
+    progress: &mut Progress,
+    stats: &mut CleanupStats,
+) -> Result<()> {
     // Tags and branches that came since the step began count as well.
     let (retention, refs) = look(run, table).await?;
     describe(
@@ -41,11 +48,32 @@ async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Resu
         &refs,
         run.spec.stale_version_retention_hours,
     );
-    if retention.prunable(&refs).is_empty() {
+    let mut versions = retention.prunable(&refs);
+    if versions.is_empty() {
         return Ok(());
     }
-    stats.planned = table.explain_prune(&retention, &refs).await?;
-    let pruned = table.prune(&retention, &refs, &run.spec.prune).await?;
+    if run.out_of_time() {
+        stats.status = PhaseStatus::BudgetReached;
+        let remaining = progress.leave(BudgetKind::TimeBudgetSeconds);
+        remaining.versions = versions.len() as u64;
+        return Ok(());
+    }
+    let limit = run.spec.max_versions_to_prune.unwrap_or(u64::MAX);
+    let left = (versions.len() as u64).saturating_sub(limit);
+    if left > 0 {
+        // The oldest go first: what stays is what a reader or a restore is likelier to want.
+        versions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        progress.leave(BudgetKind::MaxVersionsToPrune).versions = left;
+    }
+    stats.planned = table.explain_prune(&retention, &versions).await?;
+    // The last look before anything is deleted: a tag that is gone since the plan, or a writer
+    // that prunes as well, may have changed what goes.
+    run.ceiling.check(&Approval {
+        versions_to_prune: stats.planned.versions,
+        bytes_to_prune: Some(stats.planned.bytes),
+        ..run.planned.clone()
+    })?;
+    let pruned = table.prune(&retention, &versions, &run.spec.prune).await?;
     stats.status = PhaseStatus::Done;
     stats.versions_left = (retention.existing.len() as u64).saturating_sub(pruned.counts.versions);
     stats.actual = pruned.counts;
@@ -59,25 +87,25 @@ async fn attempt(run: &Run<'_>, table: &Table, stats: &mut CleanupStats) -> Resu
     Ok(())
 }
 
-/// The prune as lance foretells it, for a dry run.
-pub async fn planned(run: &Run<'_>, table: &Table) -> Result<CleanupStats> {
+/// The prune as lance foretold it, for a dry run.
+pub fn planned(run: &Run<'_>) -> CleanupStats {
     let mut stats = empty(run, PhaseStatus::NothingToDo);
     if !run.spec.prune.enabled {
         stats.status = PhaseStatus::SwitchedOff;
-        return Ok(stats);
+        return stats;
     }
-    let (retention, refs) = look(run, table).await?;
+    let found = &run.found;
     describe(
         &mut stats,
-        &retention,
-        &refs,
+        &found.retention,
+        &found.refs,
         run.spec.stale_version_retention_hours,
     );
-    if !retention.prunable(&refs).is_empty() {
+    if !found.retention.prunable(&found.refs).is_empty() {
         stats.status = PhaseStatus::Planned;
-        stats.planned = table.explain_prune(&retention, &refs).await?;
+        stats.planned = found.plan.prune.estimate.clone().unwrap_or_default();
     }
-    Ok(stats)
+    stats
 }
 
 async fn look(run: &Run<'_>, table: &Table) -> Result<(Retention, RefFacts)> {

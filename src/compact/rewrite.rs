@@ -1,62 +1,229 @@
-//! The compaction phase.
+//! The compaction phase: batch by batch.
+//!
+//! ```text
+//! ┌─► plan on the newest version ─► tasks, until the batch is full ─► commit ─┐
+//! └────────────────────── while the batch did not hold all of it ◄───────────┘
+//! ```
+//!
+//! A lost race or a stop loses no more than one batch. A table whose tasks fit into one is
+//! committed at once. What other writers append after the plan of the last batch is left for
+//! the next run, so that the phase ends however fast they are.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::progress::Progress;
 use super::retry::Retries;
-use super::{Run, elapsed_ms};
-use crate::error::{GuardError, Result};
-use crate::report::compact::{CompactionStats, CompactionWork, PhaseStatus};
+use super::{Run, elapsed_ms, lost_race};
+use crate::error::{ErrorKind, Result};
+use crate::report::approval::Approval;
+use crate::report::compact::{BudgetKind, CompactionStats, CompactionWork, PhaseStatus};
+use crate::report::plan::NoTaskReason;
 use crate::table::Table;
-use crate::table::rewrite::{Rewrite, Rewritten};
+use crate::table::rewrite::{Rewrite, RewriteDone, RewritePlan};
+
+/// How long tasks are started for one batch.
+const BATCH_TIME: Duration = Duration::from_secs(60);
+
+/// Why a batch starts no more tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Every task of the plan was started.
+    Whole,
+    /// The batch is full; the rest is planned again.
+    Full,
+    /// A budget of the spec is used up.
+    Budget(BudgetKind),
+}
+
+/// What one batch did.
+struct Batch {
+    /// What its tasks promised.
+    promised: Rewrite,
+    actual: Rewrite,
+    /// The tasks of the plan that it did not start.
+    left: Rewrite,
+    end: End,
+}
 
 /// Rewrites what lance plans, and again on the newest version after a lost race.
-pub async fn compact(
-    run: &Run<'_>,
-    table: &mut Table,
-    error: &mut Option<GuardError>,
-) -> CompactionStats {
+pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> CompactionStats {
     let mut stats = planned(run);
     stats.status = PhaseStatus::NothingToDo;
-    if error.is_some() {
+    if progress.error.is_some() {
         stats.status = PhaseStatus::Skipped;
         return stats;
     }
     let start = Instant::now();
     let mut retries = Retries::default();
+    let mut done = Rewrite::NOTHING;
     loop {
-        match attempt(run, table).await {
-            Ok((rewritten, fragments_after)) => {
-                if rewritten.actual.tasks > 0 {
-                    stats.status = PhaseStatus::Done;
-                    stats.no_task_reason = None;
+        let began = Instant::now();
+        match batch(run, table, progress).await {
+            Ok(batch) => {
+                retries = Retries::default();
+                progress.committed = progress.committed.and(batch.promised);
+                done = done.and(batch.actual);
+                stats.batches += u64::from(batch.actual.tasks > 0);
+                if let End::Budget(reason) = batch.end {
+                    leave(progress, &mut stats, batch.left, reason);
                 }
-                let planned_after = (fragments_after + rewritten.planned.fragments_added)
-                    .saturating_sub(rewritten.actual.fragments_added);
-                stats.planned = work(rewritten.planned, planned_after);
-                stats.actual = work(rewritten.actual, fragments_after);
-                break;
+                // Going on after a batch that changed nothing would never end.
+                if batch.end != End::Full || !batch.actual.helps() {
+                    break;
+                }
             }
             Err(mut fault) => {
-                if retries.again(&mut fault, run.spec.conflict_retries).await {
+                lost_race::note(table, &mut fault, progress).await;
+                let (limit, attempt) = (run.spec.conflict_retries, began.elapsed());
+                stats.conflicts += u64::from(fault.kind == ErrorKind::CommitConflict);
+                if retries.again(&mut fault, limit, attempt).await {
                     continue;
                 }
-                stats.status = PhaseStatus::Failed;
-                *error = Some(fault);
+                progress.error = Some(fault);
                 break;
             }
         }
     }
-    stats.conflicts = u64::from(retries.conflicts);
+    finish(table, progress, done, &mut stats).await;
     stats.duration_ms = elapsed_ms(start);
     stats
 }
 
-async fn attempt(run: &Run<'_>, table: &mut Table) -> Result<(Rewritten, u64)> {
+/// Plans on the newest version, carries tasks out until the batch is full, and commits them.
+async fn batch(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> Result<Batch> {
     table.refresh().await?;
-    let rewritten = table
-        .rewrite(&run.options, run.identity.properties())
+    let plan = table.plan_rewrite(&run.options).await?;
+    let total = progress.committed.and(plan.total());
+    // Each plan is looked at as a whole, with what was committed before: otherwise batches
+    // could add up to more than was approved.
+    run.ceiling.check(&Approval {
+        bytes_to_rewrite: total.bytes,
+        fragments_removed: total.fragments_removed,
+        fragments_added: total.fragments_added,
+        ..run.planned.clone()
+    })?;
+    let (done, end) = carry_out(run, table, &plan, progress.committed).await?;
+    let (started, left) = plan.tasks.split_at(done.len());
+    let sum = |tasks: &[_]| RewritePlan::sum(tasks);
+    let (promised, left) = (sum(started), sum(left));
+    let actual = table
+        .commit_rewrite(&plan, done, run.identity.properties())
         .await?;
-    Ok((rewritten, table.counts().await?.fragments))
+    progress.changed |= actual.tasks > 0;
+    Ok(Batch {
+        promised,
+        actual,
+        left,
+        end,
+    })
+}
+
+/// Carries out the first tasks of a plan, a few at the same time, until something ends the
+/// batch. What has begun is always finished.
+async fn carry_out(
+    run: &Run<'_>,
+    table: &Table,
+    plan: &RewritePlan,
+    committed: Rewrite,
+) -> Result<(Vec<RewriteDone>, End)> {
+    let began = Instant::now();
+    let concurrency = run.options.compaction.concurrency.max(1) as usize;
+    let mut running = FuturesUnordered::new();
+    let mut done = Vec::new();
+    let mut started = Rewrite::NOTHING;
+    let mut end = None;
+    let mut tasks = plan.tasks.iter().enumerate().peekable();
+    loop {
+        while end.is_none() && running.len() < concurrency {
+            let Some((number, task)) = tasks.peek().copied() else {
+                break;
+            };
+            end = before_task(run, committed, started, task.expected, began);
+            if end.is_none() {
+                tasks.next();
+                started = started.and(task.expected);
+                running.push(async move { (number, table.execute(task).await) });
+            }
+        }
+        match running.next().await {
+            Some((number, result)) => done.push((number, result?)),
+            None => break,
+        }
+    }
+    done.sort_unstable_by_key(|(number, _)| *number);
+    let done = done.into_iter().map(|(_, task)| task).collect();
+    Ok((done, end.unwrap_or(End::Whole)))
+}
+
+/// Whether something keeps the next task from being started.
+fn before_task(
+    run: &Run<'_>,
+    committed: Rewrite,
+    started: Rewrite,
+    next: Rewrite,
+    batch_began: Instant,
+) -> Option<End> {
+    if run.out_of_time() {
+        return Some(End::Budget(BudgetKind::TimeBudgetSeconds));
+    }
+    let batch = started.and(next);
+    if let Some(limit) = run.spec.max_bytes_to_rewrite
+        && committed.and(batch).bytes.is_none_or(|bytes| bytes > limit)
+    {
+        return Some(End::Budget(BudgetKind::MaxBytesToRewrite));
+    }
+    // A task whose size is not known fills a batch of its own.
+    let limit = run.options.compaction.batch_bytes;
+    let full = batch.bytes.is_none_or(|bytes| bytes > limit) || batch_began.elapsed() >= BATCH_TIME;
+    (full && started.tasks > 0).then_some(End::Full)
+}
+
+/// Notes what a budget left.
+fn leave(progress: &mut Progress, stats: &mut CompactionStats, left: Rewrite, reason: BudgetKind) {
+    if progress.committed.tasks == 0 {
+        stats.status = PhaseStatus::BudgetReached;
+        if reason == BudgetKind::MaxBytesToRewrite {
+            stats.no_task_reason = Some(NoTaskReason::BudgetBelowFirstTask);
+        }
+    }
+    let remaining = progress.leave(reason);
+    remaining.tasks = left.tasks;
+    remaining.fragments = left.fragments_removed;
+    remaining.bytes = left.bytes;
+}
+
+/// What the phase comes to. Without anything committed, the plan stands as it was.
+async fn finish(
+    table: &Table,
+    progress: &mut Progress,
+    done: Rewrite,
+    stats: &mut CompactionStats,
+) {
+    match table.counts().await {
+        Ok(counts) => {
+            let after = counts.fragments;
+            let promised = progress.committed;
+            let expected = (after + promised.fragments_added).saturating_sub(done.fragments_added);
+            if stats.batches > 0 || progress.error.is_none() {
+                stats.planned = work(promised, expected);
+            }
+            stats.actual = work(done, after);
+        }
+        Err(fault) => {
+            stats.actual = work(done, stats.actual.fragments_after);
+            progress.error.get_or_insert(fault);
+        }
+    }
+    if stats.batches > 0 {
+        stats.status = PhaseStatus::Done;
+        stats.no_task_reason = None;
+    }
+    if progress.error.is_some() {
+        stats.status = PhaseStatus::Failed;
+    }
 }
 
 fn work(rewrite: Rewrite, fragments_after: u64) -> CompactionWork {
@@ -91,6 +258,7 @@ pub fn planned(run: &Run<'_>) -> CompactionStats {
             ..CompactionWork::default()
         },
         no_task_reason: plan.no_task_reason,
+        batches: 0,
         conflicts: 0,
         duration_ms: 0,
     }

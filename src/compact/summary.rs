@@ -1,8 +1,8 @@
 //! The compact step in a few sentences.
 
 use crate::audit::summary::plan;
-use crate::report::compact::{CompactOutputs, RemediationStatus};
-use crate::report::text::{bytes, count, count_of};
+use crate::report::compact::{CompactOutputs, Remaining, RemediationStatus};
+use crate::report::text::{bytes, count, count_of, word};
 
 /// What was done, or would be, and what was not.
 #[must_use]
@@ -23,6 +23,10 @@ pub fn of(outputs: &CompactOutputs) -> String {
         RemediationStatus::NothingToDo => format!("{name}: {status}, nothing was changed."),
         _ => format!("{name}: {status}. {}", done(outputs)),
     };
+    if let Some(remaining) = &outputs.remaining {
+        text.push(' ');
+        text.push_str(&left(remaining));
+    }
     if let Some(error) = &outputs.error {
         text.push(' ');
         text.push_str(&error.message);
@@ -32,6 +36,31 @@ pub fn of(outputs: &CompactOutputs) -> String {
         text.push_str(&format!(" Prune: {note}."));
     }
     text
+}
+
+/// What was left for the next run, and why.
+fn left(remaining: &Remaining) -> String {
+    let mut parts = Vec::new();
+    if remaining.tasks > 0 {
+        parts.push(format!(
+            "{} ({})",
+            count(remaining.tasks, "compaction task"),
+            count(remaining.fragments, "fragment")
+        ));
+    }
+    let indices = remaining.indices.len() as u64;
+    if indices > 0 {
+        parts.push(count_of(indices, "index", "indices"));
+    }
+    if remaining.versions > 0 {
+        parts.push(format!("{} to prune", count(remaining.versions, "version")));
+    }
+    let reasons: Vec<String> = remaining.reasons.iter().map(word).collect();
+    format!(
+        "Left for the next run, by {}: {}.",
+        reasons.join(" and "),
+        parts.join(", ")
+    )
 }
 
 fn done(outputs: &CompactOutputs) -> String {

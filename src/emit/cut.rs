@@ -2,8 +2,8 @@
 //! fails the task.
 //!
 //! Long texts are shortened first, then lists are halved, the largest first, until the line fits.
-//! What the next step needs whole is never cut: the state (`new_state_snapshot`) and the baseline
-//! are exempt from the limit of 96 KiB. So that they cannot reach the 1 MiB at which Kestra loses
+//! What the next step needs whole is never cut: the state (`new_state_snapshot`), the approval and
+//! the baseline are exempt from the limit of 96 KiB. So that they cannot reach the 1 MiB at which Kestra loses
 //! all outputs, a spec whose state and baseline are larger than [`MAX_PASSED_ON`] is refused
 //! before its table is opened.
 
@@ -24,7 +24,7 @@ pub const MAX_LINE: usize = 96 * 1024;
 pub const MAX_PASSED_ON: usize = 800 * 1024;
 
 /// Members of outputs that are passed on to other steps and so must stay whole.
-const NEVER_CUT: [&str; 2] = ["new_state_snapshot", "baseline"];
+const NEVER_CUT: [&str; 3] = ["new_state_snapshot", "baseline", "approval"];
 
 /// Characters of a text that are kept where the line is too long.
 const TEXT_LENGTH: usize = 1000;

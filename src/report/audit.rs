@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::approval::Approval;
 use super::plan::Plan;
 use super::state::StateSnapshot;
 use super::table::{
@@ -160,6 +161,9 @@ pub struct AuditOutputs {
     pub audit_manifest: AuditManifest,
     /// What a compact step would do.
     pub plan: Plan,
+    /// The sizes of the plan, to be passed to the compact step as it is once somebody approved
+    /// them.
+    pub approval: Approval,
     /// The state to keep and to pass to the next step.
     pub new_state_snapshot: StateSnapshot,
     /// Whether the state given could not be used, so that the trend starts anew.

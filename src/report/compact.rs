@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::approval::ApprovalStatus;
 use super::baseline::Baseline;
 use super::plan::{NoTaskReason, Plan, PruneCounts};
 use super::table::{RefFacts, TableId};
@@ -39,10 +40,53 @@ pub enum PhaseStatus {
     Planned,
     /// The spec switched it off.
     SwitchedOff,
+    /// It had something to do, and was left out because a budget was used up.
+    BudgetReached,
     /// It was left out because an earlier phase failed.
     Skipped,
     /// It failed.
     Failed,
+}
+
+/// What limits a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetKind {
+    /// Data bytes that are rewritten.
+    MaxBytesToRewrite,
+    /// Versions that are deleted.
+    MaxVersionsToPrune,
+    /// Seconds after which nothing is started.
+    TimeBudgetSeconds,
+}
+
+/// What a run left for the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Remaining {
+    /// Compaction tasks.
+    pub tasks: u64,
+    /// Fragments that they would replace.
+    pub fragments: u64,
+    /// Data bytes that they would rewrite; absent where a size is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Names of the indices that would be merged or brought up to date.
+    pub indices: Vec<String>,
+    /// Versions that would be deleted.
+    pub versions: u64,
+    /// The budgets that were used up.
+    pub reasons: Vec<BudgetKind>,
+}
+
+/// A race that the run lost against another writer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LostRace {
+    /// The version that the other writer committed.
+    pub version: u64,
+    /// Its operation, as lance names it; `Unknown` where it cannot be told any more.
+    pub operation: String,
 }
 
 /// What an index phase planned or did.
@@ -112,6 +156,8 @@ pub struct CompactionStats {
     /// Why there was no task; absent where there were some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_task_reason: Option<NoTaskReason>,
+    /// Batches that were committed, each as versions of their own.
+    pub batches: u64,
     /// Races lost against other writers, each planned again.
     pub conflicts: u64,
     /// How long it took.
@@ -175,6 +221,8 @@ pub struct CompactOutputs {
     pub execution_id: String,
     /// Whether nothing was to be changed.
     pub dry_run: bool,
+    /// Whether the step was bound to what somebody approved.
+    pub approval_status: ApprovalStatus,
     /// How the step ended.
     pub remediation_status: RemediationStatus,
     /// Whether any version was committed or any file deleted.
@@ -193,6 +241,11 @@ pub struct CompactOutputs {
     pub checks: ChecksPhase,
     /// The prune.
     pub cleanup_stats: CleanupStats,
+    /// Every race that was lost against another writer, in whichever phase.
+    pub conflicts: Vec<LostRace>,
+    /// What was left for the next run; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<Remaining>,
     /// The table before and after, for verify.
     pub baseline: Baseline,
     /// What an operator should know.

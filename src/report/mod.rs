@@ -3,6 +3,7 @@
 //! Counts, bytes and milliseconds are integers; percentages and latencies are rounded to two
 //! decimals; a fact that cannot be had is an absent key and named in `unknown`.
 
+pub mod approval;
 pub mod audit;
 pub mod baseline;
 pub mod compact;

@@ -21,6 +21,8 @@ pub enum NoTaskReason {
     MergeSwitchedOff,
     /// Index coverage keeps fragments apart, and the index is of a kind that cannot be merged.
     IndexNotMergeable,
+    /// There is a task, but a budget of the spec does not even let the first one start.
+    BudgetBelowFirstTask,
 }
 
 /// What is done to one index before compaction.

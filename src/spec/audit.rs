@@ -87,6 +87,11 @@ pub struct AuditSpec {
     #[serde(default = "AuditSpec::default_estimate_seconds")]
     #[schemars(range(min = 1, max = 3600))]
     pub prune_estimate_seconds: u64,
+    /// By how much, in percent, compact may exceed the plan that this audit puts out for
+    /// approval.
+    #[serde(default = "crate::report::approval::default_allowance_percent")]
+    #[schemars(range(min = 0, max = 1000))]
+    pub allowance_percent: u64,
     /// How compaction would work; the same object that the compact step takes.
     #[serde(default)]
     pub compaction: CompactionTuning,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Step;
 use super::tuning::{CompactionTuning, IndexTuning, PruneTuning};
+use crate::report::approval::Approval;
 
 /// Compact: index merge, compaction, index catch-up, checks, prune.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -45,6 +46,23 @@ pub struct CompactSpec {
     /// Plan everything and change nothing.
     #[serde(default)]
     pub dry_run: bool,
+    /// The `approval` that the audit put out, as it is. Absent: nobody has to approve.
+    #[serde(default)]
+    pub approval: Option<Approval>,
+    /// Data bytes that are rewritten at most; the rest is left for the next run. A fragment
+    /// whose size is not recorded does not fit. Absent: no limit.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub max_bytes_to_rewrite: Option<u64>,
+    /// Versions that are deleted at most, the oldest first. Absent: no limit.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub max_versions_to_prune: Option<u64>,
+    /// Seconds after which nothing more is started. What has begun is finished, so give the
+    /// task a longer timeout. Absent: no limit.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 2_592_000))]
+    pub time_budget_seconds: Option<u64>,
     /// How often a lost race against another writer is planned again.
     #[serde(default = "CompactSpec::default_conflict_retries")]
     #[schemars(range(min = 0, max = 100))]

@@ -25,6 +25,10 @@ pub struct CompactionTuning {
     /// Compaction tasks that run at the same time.
     #[schemars(range(min = 1, max = 256))]
     pub concurrency: u32,
+    /// Source bytes that are rewritten before they are committed together; at least one task
+    /// is. A lost race or a stop loses no more than one such batch.
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
+    pub batch_bytes: u64,
 }
 
 impl Default for CompactionTuning {
@@ -34,6 +38,7 @@ impl Default for CompactionTuning {
             batch_rows: None,
             io_buffer_bytes: None,
             concurrency: 2,
+            batch_bytes: 4 * 1024 * 1024 * 1024,
         }
     }
 }

@@ -11,10 +11,18 @@ use crate::redact;
 /// Characters of an engine text that are kept.
 const TEXT_LENGTH: usize = 400;
 
+/// Fact of a lost race: the version that the other writer committed, where lance says it.
+pub const LOST_TO: &str = "lost_to_version";
+
 /// An error of lance while doing something.
 pub fn of_lance(error: &lance::Error, doing: &str) -> GuardError {
     let kind = kind_of_lance(error);
-    finish(kind, doing, &error.to_string())
+    let fault = finish(kind, doing, &error.to_string());
+    match error {
+        lance::Error::RetryableCommitConflict { version, .. }
+        | lance::Error::CommitConflict { version, .. } => fault.with(LOST_TO, version),
+        _ => fault,
+    }
 }
 
 /// An error of lance while reading one version of the history.

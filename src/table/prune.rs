@@ -8,7 +8,6 @@ use super::versions::Retention;
 use super::{Table, fault};
 use crate::error::Result;
 use crate::report::plan::PruneCounts;
-use crate::report::table::RefFacts;
 use crate::spec::tuning::PruneTuning;
 
 /// What a prune deleted.
@@ -21,16 +20,16 @@ pub struct Pruned {
 }
 
 impl Table {
-    /// What a prune would delete now, as lance says. Reads every manifest.
+    /// What a prune of these versions would delete now, as lance says. Reads every manifest.
     ///
     /// # Errors
     /// Where the store does not answer or a manifest cannot be read.
     pub async fn explain_prune(
         &self,
         retention: &Retention,
-        refs: &RefFacts,
+        versions: &[u64],
     ) -> Result<PruneCounts> {
-        let Some(policy) = policy(retention, refs)? else {
+        let Some(policy) = policy(retention, versions)? else {
             return Ok(PruneCounts::default());
         };
         let explanation = self
@@ -42,7 +41,8 @@ impl Table {
         Ok(counts(&explanation.stats))
     }
 
-    /// Deletes the versions that the retention lets go, and the files that only they refer to.
+    /// Deletes the given versions, some or all of those that the retention lets go
+    /// ([`Retention::prunable`]), and the files that only they refer to.
     ///
     /// Tags and branches keep their versions. Files that no version refers to stay while they
     /// are younger than seven days: a writer may be about to commit them. Older ones go with the
@@ -54,10 +54,10 @@ impl Table {
     pub async fn prune(
         &self,
         retention: &Retention,
-        refs: &RefFacts,
+        versions: &[u64],
         tuning: &PruneTuning,
     ) -> Result<Pruned> {
-        let Some(policy) = policy(retention, refs)? else {
+        let Some(policy) = policy(retention, versions)? else {
             return Ok(Pruned::default());
         };
         let doing = "pruning old versions";
@@ -79,14 +79,13 @@ impl Table {
 /// The policy, by three conditions that lance joins by AND: the exact versions, older than the
 /// oldest one kept, and committed before the cutoff. Any one would do; a fault in one of them
 /// then deletes too little, not too much. None if there is nothing to prune.
-fn policy(retention: &Retention, refs: &RefFacts) -> Result<Option<CleanupPolicy>> {
-    let prunable = retention.prunable(refs);
-    if prunable.is_empty() {
+fn policy(retention: &Retention, versions: &[u64]) -> Result<Option<CleanupPolicy>> {
+    if versions.is_empty() {
         return Ok(None);
     }
     let mut policy = CleanupPolicyBuilder::default()
         .before_timestamp(retention.cutoff)
-        .versions(prunable)
+        .versions(versions.to_vec())
         .map_err(|e| fault::of_lance(&e, "choosing the versions to prune"))?
         .delete_unverified(false)
         .error_if_tagged_old_versions(false)

@@ -1,19 +1,27 @@
-//! Rewrites fragments as lance plans it.
+//! Rewrites fragments as lance plans it, in three parts: plan, carry out a task, commit.
+//!
+//! ```text
+//! plan_rewrite ─► RewritePlan ─┬─► execute ─► RewriteDone ─┬─► commit_rewrite
+//!                              └─► execute ─► RewriteDone ─┘
+//! ```
+//!
+//! Any tasks of a plan can be committed, and the rest left. What is left can not be committed
+//! afterwards: it is planned again on the version that the commit made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt, stream};
 use lance::dataset::index::DatasetIndexRemapperOptions;
-use lance::dataset::optimize::{CompactionTask, commit_compaction};
+use lance::dataset::optimize::{
+    CompactionOptions, CompactionTask, RewriteResult, commit_compaction,
+};
 
-use super::fragments::FragmentSketch;
 use super::grouping::fragments_after;
 use super::planning::{RewriteOptions, known};
 use super::{Table, fault};
 use crate::error::Result;
 
-/// What one compaction comes to.
+/// What some rewriting comes to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rewrite {
     /// Tasks.
@@ -24,84 +32,165 @@ pub struct Rewrite {
     pub fragments_added: u64,
     /// Deleted rows that go.
     pub tombstones_cleared: u64,
+    /// Data bytes that are read and written again; none where a size is not recorded.
+    pub bytes: Option<u64>,
 }
 
-/// What a compaction planned, and what it did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rewritten {
-    /// What was planned on the version that was read.
-    pub planned: Rewrite,
-    /// What was done.
-    pub actual: Rewrite,
+impl Rewrite {
+    /// No rewriting at all.
+    pub const NOTHING: Self = Self {
+        tasks: 0,
+        fragments_removed: 0,
+        fragments_added: 0,
+        tombstones_cleared: 0,
+        bytes: Some(0),
+    };
+
+    /// Whether it makes the table any better.
+    #[must_use]
+    pub const fn helps(&self) -> bool {
+        self.fragments_added < self.fragments_removed || self.tombstones_cleared > 0
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            tasks: self.tasks + other.tasks,
+            fragments_removed: self.fragments_removed + other.fragments_removed,
+            fragments_added: self.fragments_added + other.fragments_added,
+            tombstones_cleared: self.tombstones_cleared + other.tombstones_cleared,
+            bytes: self
+                .bytes
+                .zip(other.bytes)
+                .map(|(a, b)| a.saturating_add(b)),
+        }
+    }
+}
+
+/// The tasks that lance plans on one version, in its order.
+#[derive(Debug, Clone)]
+pub struct RewritePlan {
+    /// The tasks.
+    pub tasks: Vec<RewriteTask>,
+    /// As lance froze them when it planned; the commit takes the very same.
+    options: CompactionOptions,
+}
+
+impl RewritePlan {
+    /// All tasks together.
+    #[must_use]
+    pub fn total(&self) -> Rewrite {
+        Self::sum(&self.tasks)
+    }
+
+    /// Some tasks together.
+    #[must_use]
+    pub fn sum(tasks: &[RewriteTask]) -> Rewrite {
+        tasks
+            .iter()
+            .fold(Rewrite::NOTHING, |sum, task| sum.and(task.expected))
+    }
+}
+
+/// One task: some neighbouring fragments that are rewritten together.
+#[derive(Debug, Clone)]
+pub struct RewriteTask {
+    task: CompactionTask,
+    /// What the task comes to, by lance's rule for the fragments that it leaves.
+    pub expected: Rewrite,
+}
+
+/// A task that was carried out and waits for its commit.
+#[derive(Debug, Clone)]
+pub struct RewriteDone {
+    result: RewriteResult,
+    tombstones: u64,
 }
 
 impl Table {
-    /// Plans on the version that is read, rewrites, and commits; moves on to the version that
-    /// this made. Without a task nothing is written.
+    /// Plans on the version that is read.
+    ///
+    /// # Errors
+    /// Where a manifest cannot be read.
+    pub async fn plan_rewrite(&self, options: &RewriteOptions) -> Result<RewritePlan> {
+        let plan = self.compaction_plan(options).await?;
+        let fragments = self.fragment_sketches().await?;
+        let tasks = plan
+            .compaction_tasks()
+            .map(|task| {
+                let mut expected = Rewrite {
+                    tasks: 1,
+                    ..Rewrite::NOTHING
+                };
+                let mut live = 0;
+                for fragment in known(&task.task.fragments, &fragments) {
+                    live += fragment.live_rows();
+                    expected = expected.and(Rewrite {
+                        fragments_removed: 1,
+                        tombstones_cleared: fragment.deleted_rows,
+                        bytes: fragment.bytes,
+                        ..Rewrite::NOTHING
+                    });
+                }
+                expected.fragments_added = fragments_after(live, options.target_rows);
+                RewriteTask { task, expected }
+            })
+            .collect();
+        Ok(RewritePlan {
+            tasks,
+            options: plan.options().clone(),
+        })
+    }
+
+    /// Writes the new files of a task. Until the commit no version refers to them.
+    ///
+    /// # Errors
+    /// What reading and writing data files can meet.
+    pub async fn execute(&self, task: &RewriteTask) -> Result<RewriteDone> {
+        let result = task
+            .task
+            .execute(&self.dataset)
+            .await
+            .map_err(|e| fault::of_lance(&e, "rewriting fragments"))?;
+        Ok(RewriteDone {
+            result,
+            tombstones: task.expected.tombstones_cleared,
+        })
+    }
+
+    /// Commits what was carried out of a plan on the version that is read, and moves on to the
+    /// version that this makes. Nothing carried out commits nothing.
     ///
     /// # Errors
     /// `commit_conflict` where another writer won; then nothing was committed but the files
-    /// written stay behind, unreferenced, and the table can be refreshed and tried again.
-    pub async fn rewrite(
+    /// written stay behind, unreferenced, and the table can be refreshed and planned again.
+    pub async fn commit_rewrite(
         &mut self,
-        options: &RewriteOptions,
+        plan: &RewritePlan,
+        done: Vec<RewriteDone>,
         properties: &HashMap<String, String>,
-    ) -> Result<Rewritten> {
-        let plan = self.compaction_plan(options).await?;
-        let fragments = self.fragment_sketches().await?;
-        let tasks: Vec<CompactionTask> = plan.compaction_tasks().collect();
-        if tasks.is_empty() {
-            return Ok(Rewritten::default());
+    ) -> Result<Rewrite> {
+        if done.is_empty() {
+            return Ok(Rewrite::NOTHING);
         }
-        let mut done = Rewritten {
-            planned: planned(&tasks, &fragments, options.target_rows),
-            actual: Rewrite {
-                tasks: tasks.len() as u64,
-                ..Rewrite::default()
-            },
+        let mut actual = Rewrite {
+            tasks: done.len() as u64,
+            tombstones_cleared: done.iter().map(|task| task.tombstones).sum(),
+            ..Rewrite::NOTHING
         };
-        let dataset = &self.dataset;
-        let results: Vec<_> = stream::iter(&tasks)
-            .map(|task| task.execute(dataset))
-            .buffered(options.compaction.concurrency.max(1) as usize)
-            .try_collect()
-            .await
-            .map_err(|e| fault::of_lance(&e, "rewriting fragments"))?;
-        done.actual.tombstones_cleared = results
-            .iter()
-            .flat_map(|result| known(&result.original_fragments, &fragments))
-            .map(|fragment| fragment.deleted_rows)
-            .sum();
-        let mut commit_options = plan.options().clone();
-        commit_options.transaction_properties = Some(Arc::new(properties.clone()));
+        let mut options = plan.options.clone();
+        options.transaction_properties = Some(Arc::new(properties.clone()));
         let metrics = commit_compaction(
             &mut self.dataset,
-            results,
+            done.into_iter().map(|task| task.result).collect(),
             Arc::new(DatasetIndexRemapperOptions::default()),
-            &commit_options,
+            &options,
         )
         .await
         .map_err(|e| fault::of_lance(&e, "committing the compaction"))?;
-        done.actual.fragments_removed = metrics.fragments_removed as u64;
-        done.actual.fragments_added = metrics.fragments_added as u64;
-        Ok(done)
+        actual.fragments_removed = metrics.fragments_removed as u64;
+        actual.fragments_added = metrics.fragments_added as u64;
+        Ok(actual)
     }
-}
-
-/// What some tasks come to, by lance's rule for the fragments that a task leaves.
-fn planned(tasks: &[CompactionTask], fragments: &[FragmentSketch], target_rows: u64) -> Rewrite {
-    let mut work = Rewrite {
-        tasks: tasks.len() as u64,
-        ..Rewrite::default()
-    };
-    for task in tasks {
-        let mut live = 0;
-        for fragment in known(&task.task.fragments, fragments) {
-            live += fragment.live_rows();
-            work.fragments_removed += 1;
-            work.tombstones_cleared += fragment.deleted_rows;
-        }
-        work.fragments_added += fragments_after(live, target_rows);
-    }
-    work
 }

@@ -10,6 +10,7 @@ use super::planning::{PlanInput, RewriteOptions};
 use super::versions::Retention;
 use crate::error::Result;
 use crate::report::Unknown;
+use crate::report::approval::Approval;
 use crate::report::plan::Plan;
 use crate::report::table::{
     FormatFacts, FragmentFacts, RefFacts, StorageFacts, TableId, VersionFacts,
@@ -38,6 +39,35 @@ pub struct Snapshot {
     pub plan: Plan,
     /// Facts that could not be had.
     pub unknown: Vec<Unknown>,
+}
+
+impl Snapshot {
+    /// The sizes of the plan, as somebody may approve them.
+    #[must_use]
+    pub fn approval(&self, allowance_percent: u64) -> Approval {
+        let (plan, compaction) = (&self.plan, &self.plan.compaction);
+        let merges = |name: &String| plan.index_merges.iter().any(|merge| &merge.name == name);
+        Approval {
+            plan_id: plan.plan_id.clone(),
+            read_version: plan.read_version,
+            bytes_to_rewrite: compaction.bytes_to_rewrite,
+            fragments_removed: compaction.fragments_to_rewrite,
+            fragments_added: (compaction.fragments_expected + compaction.fragments_to_rewrite)
+                .saturating_sub(self.fragments.count),
+            versions_to_prune: plan.prune.versions,
+            bytes_to_prune: plan.prune.estimate.as_ref().map(|counts| counts.bytes),
+            // A rewrite moves rows, and so touches every index whether it is behind or not.
+            indices: self
+                .indices
+                .iter()
+                .map(|index| index.fact.name.clone())
+                .filter(|name| {
+                    compaction.tasks > 0 || merges(name) || plan.index_catch_ups.contains(name)
+                })
+                .collect(),
+            allowance_percent,
+        }
+    }
 }
 
 impl Table {

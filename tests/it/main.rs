@@ -4,6 +4,8 @@
 mod tables;
 
 mod acceptance;
+mod approval;
+mod budgets;
 mod command_line;
 mod compat;
 mod fixtures;

@@ -20,7 +20,7 @@ use crate::{guard, tables};
 
 /// Compacts while `other` happens once, just before the first data file is written: after the
 /// plan, and before the commit.
-async fn compact_during<F>(
+pub async fn compact_during<F>(
     db: &Db,
     fields: Value,
     other: impl Fn(lancedb::Table) -> F + Send + Sync + 'static,
