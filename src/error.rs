@@ -67,6 +67,8 @@ pub enum ErrorKind {
     CommitConflict,
     /// A phase was committed and a later one failed.
     PartlyDone,
+    /// Stopped by a signal.
+    Stopped,
 }
 
 impl ErrorKind {
@@ -97,6 +99,7 @@ impl ErrorKind {
             | Self::TableDamaged => Exit::Refused,
             Self::CommitConflict => Exit::LostRace,
             Self::PartlyDone => Exit::PartlyDone,
+            Self::Stopped => Exit::Stopped,
         }
     }
 }
@@ -154,7 +157,7 @@ impl GuardError {
             hint: None,
             retryable: matches!(
                 kind,
-                ErrorKind::CommitConflict | ErrorKind::StorageUnreachable
+                ErrorKind::CommitConflict | ErrorKind::StorageUnreachable | ErrorKind::Stopped
             ),
             context: BTreeMap::new(),
             faults: Vec::new(),

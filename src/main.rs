@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         stdout: &mut stdout(),
         stderr: &mut stderr(),
         working_dir: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+        stop: lancedb_guard::stop::Stop::on_signals(),
         now: chrono::Utc::now(),
     });
     exit.into()

@@ -8,6 +8,7 @@ use super::progress::Progress;
 use crate::error::{ErrorKind, GuardError};
 use crate::report::baseline::Baseline;
 use crate::report::compact::{ChecksPhase, PhaseStatus};
+use crate::stop::Stop;
 use crate::table::Table;
 use crate::verify;
 
@@ -16,6 +17,7 @@ pub async fn before_prune(
     baseline: &Baseline,
     table: &mut Table,
     progress: &mut Progress,
+    stop: &Stop,
 ) -> ChecksPhase {
     if progress.error.is_some() {
         return ChecksPhase {
@@ -26,7 +28,7 @@ pub async fn before_prune(
     let start = Instant::now();
     let mut phase = not_run();
     let found = match table.refresh().await {
-        Ok(()) => verify::structure(baseline, table).await,
+        Ok(()) => stop.or(verify::structure(baseline, table)).await,
         Err(fault) => Err(fault),
     };
     match found {
@@ -47,7 +49,7 @@ pub async fn before_prune(
             phase.status = PhaseStatus::Done;
         }
         Err(fault) => {
-            phase.status = PhaseStatus::Failed;
+            phase.status = Progress::status_of(&fault);
             progress.error = Some(fault);
         }
     }

@@ -31,6 +31,7 @@ use crate::report::compact::{CompactOutputs, CompactionStats, PhaseStatus, Remed
 use crate::report::plan::PruneCounts;
 use crate::report::text::word;
 use crate::spec::{CompactSpec, Step};
+use crate::stop::Stop;
 use crate::table::Table;
 use crate::table::planning::RewriteOptions;
 use crate::table::snapshot::Snapshot;
@@ -52,10 +53,17 @@ pub(crate) struct Run<'a> {
     before: VersionCounts,
     /// When nothing more is started.
     deadline: Option<Instant>,
+    /// What asks the run to stop.
+    stop: &'a Stop,
 }
 
 impl<'a> Run<'a> {
-    async fn start(spec: &'a CompactSpec, table: &Table, clock: &Clock) -> Result<Self> {
+    async fn start(
+        spec: &'a CompactSpec,
+        table: &Table,
+        clock: &Clock,
+        stop: &'a Stop,
+    ) -> Result<Self> {
         let deadline = spec
             .time_budget_seconds
             .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
@@ -93,6 +101,7 @@ impl<'a> Run<'a> {
             options,
             spec,
             deadline,
+            stop,
         })
     }
 
@@ -120,8 +129,13 @@ fn planned_sizes(spec: &CompactSpec, found: &Snapshot) -> Approval {
 ///
 /// # Errors
 /// What stops the step before it changed anything.
-pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<CompactOutputs> {
-    let run = Run::start(spec, &table, clock).await?;
+pub async fn run(
+    spec: &CompactSpec,
+    mut table: Table,
+    clock: &Clock,
+    stop: &Stop,
+) -> Result<CompactOutputs> {
+    let run = stop.or(Run::start(spec, &table, clock, stop)).await?;
     if spec.dry_run {
         return Ok(dry_run(&run, &table, clock));
     }
@@ -152,7 +166,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         &mut progress,
     )
     .await;
-    let checks = checks::before_prune(&baseline, &mut table, &mut progress).await;
+    let checks = checks::before_prune(&baseline, &mut table, &mut progress, stop).await;
     let cleanup_stats = prune::prune(&run, &table, &mut progress).await;
 
     let table_changed = progress.changed || cleanup_stats.actual != PruneCounts::default();
@@ -178,10 +192,15 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
     };
     let mut error = progress.error.take();
     if let Some(fault) = error.take() {
-        if !table_changed {
+        let stopped = fault.kind == ErrorKind::Stopped;
+        if !table_changed && !stopped {
             return Err(fault);
         }
-        error = Some(partly_done(fault, &statuses));
+        error = Some(if stopped {
+            fault
+        } else {
+            partly_done(fault, &statuses)
+        });
     }
     let mut outputs = CompactOutputs {
         step: Step::Compact,

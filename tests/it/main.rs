@@ -16,5 +16,6 @@ mod races;
 mod reads;
 mod replay;
 mod retention;
+mod stops;
 mod stores;
 mod verify;
