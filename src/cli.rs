@@ -24,7 +24,8 @@ pub const VERSION: &str = concat!(
 /// Reads one task spec (JSON) from stdin, does its step, and prints Kestra lines.
 ///
 /// Exit codes: 0 answered, 1 internal fault, 2 wrong spec or command line, 3 not found or not
-/// reachable, 4 refused, 5 lost against other writers, 6 partly done.
+/// reachable, 4 refused, 5 lost against other writers, 6 partly done, 143 stopped by a
+/// signal.
 #[derive(Debug, Parser)]
 #[command(name = "lancedb-guard", version = VERSION, args_conflicts_with_subcommands = true)]
 pub struct Cli {

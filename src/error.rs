@@ -75,6 +75,8 @@ pub enum ErrorKind {
     CommitConflict,
     /// A phase was committed and a later one failed.
     PartlyDone,
+    /// Stopped by a signal.
+    Stopped,
 }
 
 impl ErrorKind {
@@ -109,6 +111,7 @@ impl ErrorKind {
             | Self::TableDamaged => Exit::Refused,
             Self::CommitConflict => Exit::LostRace,
             Self::PartlyDone => Exit::PartlyDone,
+            Self::Stopped => Exit::Stopped,
         }
     }
 }
@@ -173,7 +176,7 @@ impl GuardError {
             hint: None,
             retryable: matches!(
                 kind,
-                ErrorKind::CommitConflict | ErrorKind::StorageUnreachable
+                ErrorKind::CommitConflict | ErrorKind::StorageUnreachable | ErrorKind::Stopped
             ),
             context: BTreeMap::new(),
             faults: Vec::new(),

@@ -22,11 +22,13 @@ pub enum Exit {
     LostRace,
     /// 6: partly done, one phase was committed and a later one failed.
     PartlyDone,
+    /// 143: stopped by a signal, with the table whole and the outputs printed.
+    Stopped,
 }
 
 impl Exit {
     /// Every exit, in the order of its code.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Answered,
         Self::Internal,
         Self::BadSpec,
@@ -34,6 +36,7 @@ impl Exit {
         Self::Refused,
         Self::LostRace,
         Self::PartlyDone,
+        Self::Stopped,
     ];
 
     /// The process exit code.
@@ -47,6 +50,7 @@ impl Exit {
             Self::Refused => 4,
             Self::LostRace => 5,
             Self::PartlyDone => 6,
+            Self::Stopped => 143,
         }
     }
 }

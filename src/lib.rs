@@ -27,6 +27,7 @@ pub mod schemas;
 pub mod spec;
 pub mod state;
 pub mod step;
+pub mod stop;
 pub mod table;
 pub mod verify;
 

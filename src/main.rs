@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         stderr: &mut stderr(),
         // Without one, relative locations are refused: they must not start somewhere else.
         working_dir: std::env::current_dir().unwrap_or_default(),
+        stop: lancedb_guard::stop::Stop::on_signals(),
         now: chrono::Utc::now(),
     });
     exit.into()

@@ -27,6 +27,7 @@ use crate::report::outcome::Outcome;
 use crate::schemas;
 use crate::spec::{self, Checked, MAX_SPEC_BYTES};
 use crate::step;
+use crate::stop::Stop;
 use crate::table::{OpenOptions, Table};
 
 /// What a process has, collected by `main` so that tests can give it.
@@ -43,6 +44,8 @@ pub struct Process<'a> {
     pub stderr: &'a mut dyn Write,
     /// Where relative paths start; empty where it cannot be determined.
     pub working_dir: PathBuf,
+    /// What asks the run to stop.
+    pub stop: Stop,
     /// The real clock when the run began.
     pub now: DateTime<Utc>,
 }
@@ -152,7 +155,7 @@ fn task(process: &mut Process<'_>, cli: &Cli) -> Exit {
         Ok((report, bytes)) => {
             let secrets = bytes.as_deref().map(Secrets::of_spec).unwrap_or_default();
             let outcome = match bytes {
-                Ok(bytes) => answer(&bytes, &process.working_dir, process.now),
+                Ok(bytes) => answer(&bytes, &process.working_dir, &process.stop, process.now),
                 Err(error) => Outcome::failure(None, error),
             };
             (report, secrets, outcome)
@@ -257,12 +260,13 @@ fn spec_bytes(process: &mut Process<'_>, cli: &Cli) -> Result<Vec<u8>> {
 
 /// Parses the spec and does its step. Never fails: a failure is an outcome as well.
 #[must_use]
-pub fn answer(bytes: &[u8], working_dir: &Path, now: DateTime<Utc>) -> Outcome {
+pub fn answer(bytes: &[u8], working_dir: &Path, stop: &Stop, now: DateTime<Utc>) -> Outcome {
+    stop.step_begins();
     let step = spec::parse::step_of(bytes);
     caught(async {
         let checked = spec::parse(bytes, working_dir)?;
         let clock = Clock::of_run(checked.spec.common().evaluated_at, now)?;
-        on_table(checked, &clock, &OpenOptions::default()).await
+        on_table(checked, &clock, stop, &OpenOptions::default()).await
     })
     .unwrap_or_else(|error| Outcome::failure(step, error))
 }
@@ -271,10 +275,16 @@ pub fn answer(bytes: &[u8], working_dir: &Path, now: DateTime<Utc>) -> Outcome {
 ///
 /// # Errors
 /// Whatever the step could not do.
-pub async fn on_table(checked: Checked, clock: &Clock, options: &OpenOptions) -> Result<Outcome> {
+pub async fn on_table(
+    checked: Checked,
+    clock: &Clock,
+    stop: &Stop,
+    options: &OpenOptions,
+) -> Result<Outcome> {
     let storage_options = checked.spec.common().storage_options;
-    let table = Table::open(&checked.location, &checked.table, storage_options, options).await?;
-    step::run(&checked.spec, table, clock).await
+    let opening = Table::open(&checked.location, &checked.table, storage_options, options);
+    let table = stop.or(opening).await?;
+    step::run(&checked.spec, table, clock, stop).await
 }
 
 /// Runs a future on a runtime of its own and turns a panic into an error. What the future holds

@@ -29,6 +29,7 @@ fn a_closed_stdout_changes_no_exit_code() {
         stdout: &mut Closed,
         stderr: &mut Closed,
         working_dir: "/".into(),
+        stop: Stop::default(),
         now: DateTime::UNIX_EPOCH,
     });
     assert_eq!(exit, Exit::Answered);
@@ -50,6 +51,7 @@ fn a_terminal_without_a_spec_gets_help_instead_of_waiting() {
         stdout: &mut out,
         stderr: &mut std::io::sink(),
         working_dir: "/".into(),
+        stop: Stop::default(),
         now: DateTime::UNIX_EPOCH,
     });
     assert_eq!(exit, Exit::BadSpec);
@@ -76,6 +78,7 @@ fn process<'a>(
         stdout,
         stderr,
         working_dir: PathBuf::new(),
+        stop: Stop::default(),
         now: DateTime::UNIX_EPOCH,
     }
 }

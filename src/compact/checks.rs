@@ -9,6 +9,7 @@ use crate::error::{ErrorKind, GuardError};
 use crate::report::baseline::Baseline;
 use crate::report::compact::{ChecksPhase, PhaseStatus};
 use crate::report::verify::{CheckId, CheckRow, CheckStatus};
+use crate::stop::Stop;
 use crate::table::Table;
 use crate::verify;
 
@@ -17,6 +18,7 @@ pub async fn before_prune(
     baseline: &Baseline,
     table: &mut Table,
     progress: &mut Progress,
+    stop: &Stop,
 ) -> ChecksPhase {
     if progress.error.is_some() {
         return ChecksPhase {
@@ -27,7 +29,7 @@ pub async fn before_prune(
     let start = Instant::now();
     let mut phase = not_run();
     let found = match table.refresh().await {
-        Ok(()) => verify::structure(baseline, table).await,
+        Ok(()) => stop.or(verify::structure(baseline, table)).await,
         Err(fault) => Err(fault),
     };
     match found {
@@ -50,7 +52,7 @@ pub async fn before_prune(
             phase.status = PhaseStatus::Done;
         }
         Err(fault) => {
-            phase.status = PhaseStatus::Failed;
+            phase.status = Progress::status_of(&fault);
             progress.error = Some(fault);
         }
     }

@@ -1,7 +1,7 @@
 //! The two index phases: segments that block compaction before it, rows that no segment covers
 //! after it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::progress::Progress;
 use super::retry::Retries;
@@ -9,8 +9,18 @@ use super::{Run, elapsed_ms, lost_race};
 use crate::error::{ErrorKind, Result};
 use crate::report::approval::Approval;
 use crate::report::compact::{BudgetKind, IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
+use crate::stop::Stop;
 use crate::table::Table;
 use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
+
+/// How long an index merge may go on after a stop was asked.
+const GRACE: Duration = Duration::from_secs(4);
+
+/// Waits until a stop was asked, and then for so long.
+async fn stopped_for(stop: &Stop, time: Duration) {
+    stop.asked().await;
+    tokio::time::sleep(time).await;
+}
 
 /// Merges the segments that the plan names.
 pub async fn merge(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> IndexPhase {
@@ -115,7 +125,7 @@ async fn work(
             Err(mut fault) => {
                 lost_race::note(table, &mut fault, progress).await;
                 let (limit, attempt) = (run.spec.conflict_retries, began.elapsed());
-                if retries.again(&mut fault, limit, attempt).await {
+                if retries.again(&mut fault, limit, attempt, run.stop).await {
                     continue;
                 }
                 // An index that lance cannot rebuild is no reason to leave all else undone: the
@@ -124,7 +134,7 @@ async fn work(
                     one_by_one(run, table, progress, &wanted, &mut phase).await;
                     break;
                 }
-                phase.status = PhaseStatus::Failed;
+                phase.status = Progress::status_of(&fault);
                 progress.error = Some(fault);
                 break;
             }
@@ -175,6 +185,7 @@ async fn attempt(
     progress: &mut Progress,
     wanted: impl Fn(&IndexSketch) -> bool,
 ) -> Result<IndexWork> {
+    run.stop.check()?;
     table.refresh().await?;
     let before: Vec<IndexSketch> = sketches(table).await?.into_iter().filter(wanted).collect();
     let version = table.version();
@@ -183,9 +194,13 @@ async fn attempt(
         indices: before.iter().map(|i| i.fact.name.clone()).collect(),
         ..run.planned.clone()
     })?;
-    table
-        .merge_indices(&before, run.identity.properties())
-        .await?;
+    let merging = table.merge_indices(&before, run.identity.properties());
+    tokio::select! {
+        result = merging => result?,
+        // lance builds and commits in one call. A short one gets its time; a long one is most
+        // likely still building, and what it wrote is referred to by nothing.
+        () = stopped_for(run.stop, GRACE) => return Err(run.stop.error()),
+    }
     if table.version() == version {
         return Ok(IndexWork::default());
     }

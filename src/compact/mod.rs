@@ -33,6 +33,7 @@ use crate::report::compact::{
 use crate::report::plan::PruneCounts;
 use crate::report::text::word;
 use crate::spec::{CompactSpec, Step};
+use crate::stop::Stop;
 use crate::table::Table;
 use crate::table::planning::RewriteOptions;
 use crate::table::snapshot::Snapshot;
@@ -54,10 +55,17 @@ pub(crate) struct Run<'a> {
     before: VersionCounts,
     /// When nothing more is started.
     deadline: Option<Instant>,
+    /// What asks the run to stop.
+    stop: &'a Stop,
 }
 
 impl<'a> Run<'a> {
-    async fn start(spec: &'a CompactSpec, table: &Table, clock: &Clock) -> Result<Self> {
+    async fn start(
+        spec: &'a CompactSpec,
+        table: &Table,
+        clock: &Clock,
+        stop: &'a Stop,
+    ) -> Result<Self> {
         let deadline = spec
             .time_budget_seconds
             .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
@@ -100,6 +108,7 @@ impl<'a> Run<'a> {
             options,
             spec,
             deadline,
+            stop,
         })
     }
 
@@ -148,8 +157,13 @@ fn may_commit(spec: &CompactSpec, found: &Snapshot) -> Result<()> {
 ///
 /// # Errors
 /// What stops the step before it changed anything.
-pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<CompactOutputs> {
-    let run = Run::start(spec, &table, clock).await?;
+pub async fn run(
+    spec: &CompactSpec,
+    mut table: Table,
+    clock: &Clock,
+    stop: &Stop,
+) -> Result<CompactOutputs> {
+    let run = stop.or(Run::start(spec, &table, clock, stop)).await?;
     if spec.dry_run {
         return Ok(dry_run(&run, &table, clock));
     }
@@ -181,7 +195,7 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
         &mut progress,
     )
     .await;
-    let checks = checks::before_prune(&baseline, &mut table, &mut progress).await;
+    let checks = checks::before_prune(&baseline, &mut table, &mut progress, stop).await;
     let cleanup_stats = prune::prune(&run, &table, &mut progress).await;
 
     // A prune that failed may have deleted files before it did.
@@ -211,10 +225,15 @@ pub async fn run(spec: &CompactSpec, mut table: Table, clock: &Clock) -> Result<
     };
     let mut error = progress.error.take();
     if let Some(fault) = error.take() {
-        if !table_changed {
+        let stopped = fault.kind == ErrorKind::Stopped;
+        if !table_changed && !stopped {
             return Err(fault);
         }
-        error = Some(partly_done(fault, &statuses));
+        error = Some(if stopped {
+            fault
+        } else {
+            partly_done(fault, &statuses)
+        });
     }
     let warnings = warnings(&run, &index_merge, &index_catch_up, &cleanup_stats);
     let mut outputs = CompactOutputs {

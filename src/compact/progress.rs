@@ -1,7 +1,7 @@
 //! What a run has done and met so far, which later phases depend on.
 
-use crate::error::GuardError;
-use crate::report::compact::{BudgetKind, LostRace, Remaining};
+use crate::error::{ErrorKind, GuardError};
+use crate::report::compact::{BudgetKind, LostRace, PhaseStatus, Remaining};
 use crate::table::rewrite::Rewrite;
 
 /// The state that the phases hand on.
@@ -29,6 +29,14 @@ impl Progress {
             committed: Rewrite::NOTHING,
             conflicts: Vec::new(),
             remaining: None,
+        }
+    }
+
+    /// How a phase ended that an error stopped.
+    pub const fn status_of(error: &GuardError) -> PhaseStatus {
+        match error.kind {
+            ErrorKind::Stopped => PhaseStatus::Stopped,
+            _ => PhaseStatus::Failed,
         }
     }
 

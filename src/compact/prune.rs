@@ -18,7 +18,8 @@ pub async fn prune(run: &Run<'_>, table: &Table, progress: &mut Progress) -> Cle
     let mut stats = empty(run, PhaseStatus::NothingToDo);
     if progress.error.is_some() {
         stats.status = PhaseStatus::Skipped;
-        stats.note = Some("nothing was pruned, since an earlier phase failed".to_owned());
+        stats.note =
+            Some("nothing was pruned, since an earlier phase failed or was stopped".to_owned());
         return stats;
     }
     if !run.spec.prune.enabled {
@@ -27,7 +28,7 @@ pub async fn prune(run: &Run<'_>, table: &Table, progress: &mut Progress) -> Cle
     }
     let start = Instant::now();
     if let Err(fault) = attempt(run, table, progress, &mut stats).await {
-        stats.status = PhaseStatus::Failed;
+        stats.status = Progress::status_of(&fault);
         progress.error = Some(fault);
     }
     stats.duration_ms = elapsed_ms(start);
@@ -65,7 +66,8 @@ async fn attempt(
         versions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         progress.leave(BudgetKind::MaxVersionsToPrune).versions = left;
     }
-    stats.planned = table.explain_prune(&retention, &versions).await?;
+    let explaining = table.explain_prune(&retention, &versions);
+    stats.planned = run.stop.or(explaining).await?;
     // The last look before anything is deleted: a tag that is gone since the plan, or a writer
     // that prunes as well, may have changed what goes.
     run.ceiling.check(&Approval {
@@ -73,6 +75,8 @@ async fn attempt(
         bytes_to_prune: Some(stats.planned.bytes),
         ..run.planned.clone()
     })?;
+    // From here on nothing stops it: half a prune leaves files that nobody refers to.
+    run.stop.check()?;
     let pruned = table.prune(&retention, &versions, &run.spec.prune).await?;
     stats.status = PhaseStatus::Done;
     stats.versions_left = (retention.existing.len() as u64).saturating_sub(pruned.counts.versions);

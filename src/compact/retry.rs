@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{ErrorKind, GuardError};
+use crate::stop::Stop;
 
 /// The pause before the first retry. Later ones are longer, up to [`LONGEST`].
 const FIRST: Duration = Duration::from_millis(100);
@@ -20,7 +21,13 @@ pub struct Retries {
 impl Retries {
     /// Waits and says true if the error is a lost race and there is a retry left. The error
     /// carries how many races were lost.
-    pub async fn again(&mut self, error: &mut GuardError, limit: u32, attempt: Duration) -> bool {
+    pub async fn again(
+        &mut self,
+        error: &mut GuardError,
+        limit: u32,
+        attempt: Duration,
+        stop: &Stop,
+    ) -> bool {
         if error.kind != ErrorKind::CommitConflict {
             return false;
         }
@@ -31,7 +38,12 @@ impl Retries {
         if self.conflicts > limit {
             return false;
         }
-        tokio::time::sleep(pause(self.conflicts, attempt, random_share())).await;
+        let pause = tokio::time::sleep(pause(self.conflicts, attempt, random_share()));
+        // The next attempt finds out that it was asked.
+        tokio::select! {
+            () = pause => {}
+            () = stop.asked() => {}
+        }
         true
     }
 }
@@ -74,12 +86,12 @@ mod tests {
 
     #[tokio::test]
     async fn only_lost_races_are_tried_again() {
-        let mut retries = Retries::default();
+        let (mut retries, stop) = (Retries::default(), Stop::default());
         let mut other = GuardError::new(ErrorKind::Internal, "x");
-        assert!(!retries.again(&mut other, 5, Duration::ZERO).await);
+        assert!(!retries.again(&mut other, 5, Duration::ZERO, &stop).await);
         assert_eq!(retries.conflicts, 0);
         let mut lost = GuardError::new(ErrorKind::CommitConflict, "x");
-        assert!(!retries.again(&mut lost, 0, Duration::ZERO).await);
+        assert!(!retries.again(&mut lost, 0, Duration::ZERO, &stop).await);
         assert_eq!(retries.conflicts, 1);
     }
 }

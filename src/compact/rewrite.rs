@@ -9,6 +9,7 @@
 //! committed at once. What other writers append after the plan of the last batch is left for
 //! the next run, so that the phase ends however fast they are.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -36,6 +37,8 @@ enum End {
     Full,
     /// A budget of the spec is used up.
     Budget(BudgetKind),
+    /// A stop was asked.
+    Stopped,
 }
 
 /// What one batch did.
@@ -70,6 +73,9 @@ pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) 
                 if let End::Budget(reason) = batch.end {
                     leave(progress, &mut stats, batch.left, reason);
                 }
+                if batch.end == End::Stopped {
+                    progress.error = Some(run.stop.error());
+                }
                 // Going on after a batch that changed nothing would never end.
                 if batch.end != End::Full || !batch.actual.helps() {
                     break;
@@ -79,7 +85,7 @@ pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) 
                 lost_race::note(table, &mut fault, progress).await;
                 let (limit, attempt) = (run.spec.conflict_retries, began.elapsed());
                 stats.conflicts += u64::from(fault.kind == ErrorKind::CommitConflict);
-                if retries.again(&mut fault, limit, attempt).await {
+                if retries.again(&mut fault, limit, attempt, run.stop).await {
                     continue;
                 }
                 progress.error = Some(fault);
@@ -94,6 +100,7 @@ pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) 
 
 /// Plans on the newest version, carries tasks out until the batch is full, and commits them.
 async fn batch(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> Result<Batch> {
+    run.stop.check()?;
     table.refresh().await?;
     let plan = table.plan_rewrite(&run.options).await?;
     let total = progress.committed.and(plan.total());
@@ -106,11 +113,14 @@ async fn batch(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> Res
         ..run.planned.clone()
     })?;
     let (done, end) = carry_out(run, table, &plan, progress.committed).await?;
-    let (started, left) = plan.tasks.split_at(done.len());
-    let sum = |tasks: &[_]| RewritePlan::sum(tasks);
-    let (promised, left) = (sum(started), sum(left));
+    let promised = plan.sum(|task| done.contains_key(&task));
+    let left = plan.sum(|task| !done.contains_key(&task));
     let actual = table
-        .commit_rewrite(&plan, done, run.identity.properties())
+        .commit_rewrite(
+            &plan,
+            done.into_values().collect(),
+            run.identity.properties(),
+        )
         .await?;
     progress.changed |= actual.tasks > 0;
     Ok(Batch {
@@ -122,17 +132,18 @@ async fn batch(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> Res
 }
 
 /// Carries out the first tasks of a plan, a few at the same time, until something ends the
-/// batch. What has begun is always finished.
+/// batch. What has begun is finished, unless a stop is asked: then it is dropped, and its files
+/// are left, which no version refers to.
 async fn carry_out(
     run: &Run<'_>,
     table: &Table,
     plan: &RewritePlan,
     committed: Rewrite,
-) -> Result<(Vec<RewriteDone>, End)> {
+) -> Result<(BTreeMap<usize, RewriteDone>, End)> {
     let began = Instant::now();
     let concurrency = run.options.compaction.concurrency.max(1) as usize;
     let mut running = FuturesUnordered::new();
-    let mut done = Vec::new();
+    let mut done = BTreeMap::new();
     let mut started = Rewrite::NOTHING;
     let mut end = None;
     let mut tasks = plan.tasks.iter().enumerate().peekable();
@@ -148,13 +159,23 @@ async fn carry_out(
                 running.push(async move { (number, table.execute(task).await) });
             }
         }
-        match running.next().await {
-            Some((number, result)) => done.push((number, result?)),
-            None => break,
-        }
+        let finished = tokio::select! {
+            biased;
+            () = run.stop.asked() => {
+                end = Some(End::Stopped);
+                None
+            }
+            finished = running.next() => finished,
+        };
+        let Some((number, result)) = finished else {
+            break;
+        };
+        done.insert(number, result?);
     }
-    done.sort_unstable_by_key(|(number, _)| *number);
-    let done = done.into_iter().map(|(_, task)| task).collect();
+    // Adapting indices makes a commit long, and a stop has little time.
+    if end == Some(End::Stopped) && !run.found.indices.is_empty() {
+        done.clear();
+    }
     Ok((done, end.unwrap_or(End::Whole)))
 }
 
@@ -221,8 +242,8 @@ async fn finish(
         stats.status = PhaseStatus::Done;
         stats.no_task_reason = None;
     }
-    if progress.error.is_some() {
-        stats.status = PhaseStatus::Failed;
+    if let Some(error) = &progress.error {
+        stats.status = Progress::status_of(error);
     }
 }
 

@@ -44,6 +44,8 @@ pub enum PhaseStatus {
     BudgetReached,
     /// It was left out because an earlier phase failed.
     Skipped,
+    /// A signal cut it short.
+    Stopped,
     /// It failed.
     Failed,
 }

@@ -81,15 +81,16 @@ impl RewritePlan {
     /// All tasks together.
     #[must_use]
     pub fn total(&self) -> Rewrite {
-        Self::sum(&self.tasks)
+        self.sum(|_| true)
     }
 
-    /// Some tasks together.
+    /// Some tasks together, chosen by their number.
     #[must_use]
-    pub fn sum(tasks: &[RewriteTask]) -> Rewrite {
+    pub fn sum(&self, chosen: impl Fn(usize) -> bool) -> Rewrite {
+        let tasks = self.tasks.iter().enumerate();
         tasks
-            .iter()
-            .fold(Rewrite::NOTHING, |sum, task| sum.and(task.expected))
+            .filter(|(number, _)| chosen(*number))
+            .fold(Rewrite::NOTHING, |sum, (_, task)| sum.and(task.expected))
     }
 }
 

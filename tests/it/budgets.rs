@@ -12,6 +12,7 @@ use lancedb_guard::report::compact::{
     BudgetKind, CompactOutputs, LostRace, PhaseStatus, Remaining, RemediationStatus,
 };
 use lancedb_guard::report::plan::NoTaskReason;
+use lancedb_guard::stop::Stop;
 use serde_json::{Value, json};
 
 use crate::harness::Db;
@@ -212,7 +213,9 @@ async fn a_task_that_has_begun_is_finished_and_committed_when_the_time_is_used_u
     let clock = Clock {
         evaluated_at: Utc::now(),
     };
-    let outputs = compact::run(&spec, table, &clock).await.unwrap();
+    let outputs = compact::run(&spec, table, &clock, &Stop::default())
+        .await
+        .unwrap();
     assert_eq!(assert_partial(&outputs).tasks, 4);
     assert_eq!(outputs.compaction_stats.actual.tasks, 1);
     assert_eq!(db.table().await.counts().await.unwrap().fragments, 9);

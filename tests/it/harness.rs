@@ -10,6 +10,7 @@ use lancedb_guard::error::GuardError;
 use lancedb_guard::report::audit::AuditOutputs;
 use lancedb_guard::report::compact::CompactOutputs;
 use lancedb_guard::spec::{Location, TableName};
+use lancedb_guard::stop::Stop;
 use lancedb_guard::table::{OpenOptions, Table};
 use lancedb_guard::{audit, compact};
 use serde_json::{Value, json};
@@ -102,7 +103,8 @@ impl Db {
         at: DateTime<Utc>,
     ) -> Result<CompactOutputs, GuardError> {
         let spec = serde_json::from_str(&self.spec("compact", fields)).unwrap();
-        compact::run(&spec, self.table().await, &Clock { evaluated_at: at }).await
+        let clock = Clock { evaluated_at: at };
+        compact::run(&spec, self.table().await, &clock, &Stop::default()).await
     }
 
     /// A spec as text, in which `fields` add to the common ones or replace them.

@@ -17,5 +17,6 @@ mod reads;
 mod refusals;
 mod replay;
 mod retention;
+mod stops;
 mod stores;
 mod verify;

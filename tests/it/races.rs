@@ -12,6 +12,7 @@ use lancedb_guard::error::{ErrorKind, GuardError};
 use lancedb_guard::report::compact::{CompactOutputs, RemediationStatus};
 use lancedb_guard::report::outcome::Outcome;
 use lancedb_guard::spec::Step;
+use lancedb_guard::stop::Stop;
 use serde_json::{Value, json};
 
 use crate::harness::{Db, ahead, files_in, one_hour};
@@ -47,7 +48,7 @@ where
     let clock = Clock {
         evaluated_at: Utc::now(),
     };
-    compact::run(&spec, table, &clock).await
+    compact::run(&spec, table, &clock, &Stop::default()).await
 }
 
 async fn five_fragments() -> Db {

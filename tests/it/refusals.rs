@@ -11,6 +11,7 @@ use lancedb_guard::clock::Clock;
 use lancedb_guard::compact;
 use lancedb_guard::error::ErrorKind;
 use lancedb_guard::report::compact::RemediationStatus;
+use lancedb_guard::stop::Stop;
 use serde_json::json;
 
 use crate::harness::{Db, ahead, one_hour};
@@ -109,7 +110,9 @@ async fn what_another_writer_did_is_not_called_a_change_of_the_step() {
     let clock = Clock {
         evaluated_at: Utc::now(),
     };
-    let outputs = compact::run(&spec, opened_before, &clock).await.unwrap();
+    let outputs = compact::run(&spec, opened_before, &clock, &Stop::default())
+        .await
+        .unwrap();
     assert_eq!(
         (
             outputs.baseline.before.version,
