@@ -1,18 +1,23 @@
 //! Other writers and readers at the same time.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use futures::FutureExt;
+use lance_io::object_store::ObjectStoreParams;
 use lancedb_guard::clock::Clock;
 use lancedb_guard::compact;
 use lancedb_guard::emit::{self, Format};
 use lancedb_guard::error::{ErrorKind, GuardError};
 use lancedb_guard::report::compact::{CompactOutputs, RemediationStatus};
 use lancedb_guard::report::outcome::Outcome;
-use lancedb_guard::spec::Step;
+use lancedb_guard::spec::{Location, Step, TableName};
 use lancedb_guard::stop::Stop;
+use lancedb_guard::table::{OpenOptions, Table};
 use serde_json::{Value, json};
 
 use crate::harness::{Db, ahead, files_in, one_hour};
@@ -137,19 +142,26 @@ async fn a_writer_loses_no_row_to_compaction_and_prune_in_a_loop() {
     let db = Db::new().await;
     let table = db.create(10).await;
     let writer = tokio::spawn(async move {
-        for from in 1..=30 {
+        for from in 1..=100 {
             let ids = from * 10..(from + 1) * 10;
             table.add(tables::rows(ids)).execute().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
+    // A second of retention: with none, a writer that the machine keeps waiting at the wrong
+    // moment loses its commit, as the test below shows.
+    let a_second_ago = || Utc::now() + TimeDelta::hours(1) - TimeDelta::seconds(1);
+    let mut pruned = 0;
     while !writer.is_finished() {
-        db.compact(one_hour(), ahead()).await;
+        let outputs = db.compact(one_hour(), a_second_ago()).await;
+        pruned += outputs.cleanup_stats.actual.versions;
     }
     writer.await.unwrap();
+    assert!(pruned > 0, "nothing was pruned beside the writer");
     db.compact(one_hour(), ahead()).await;
     assert_eq!(
         tables::ids(&db.lancedb().await).await.unwrap(),
-        (0..310).collect::<Vec<_>>()
+        (0..1010).collect::<Vec<_>>()
     );
 }
 
@@ -193,4 +205,67 @@ async fn a_staged_fragment_survives_every_prune_and_can_be_committed() {
         tables::ids(&db.lancedb().await).await.unwrap(),
         (0..510).collect::<Vec<_>>()
     );
+}
+
+/// Compacts and prunes with a retention of nothing, on a runtime of its own.
+fn compact_and_prune(folder: &Path) -> u64 {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let spec = json!({"spec_version": 1, "step": "compact", "db_uri": folder, "table_name": "t",
+        "stale_version_retention_hours": 1});
+    let spec = serde_json::from_value(spec).unwrap();
+    let clock = Clock {
+        evaluated_at: ahead(),
+    };
+    runtime.block_on(async {
+        let location = Location::Local(folder.to_owned());
+        let name = TableName::parse("t").unwrap();
+        let options = OpenOptions::default();
+        let table = Table::open(&location, &name, &BTreeMap::new(), &options)
+            .await
+            .unwrap();
+        let outputs = compact::run(&spec, table, &clock, &Stop::default()).await;
+        outputs.unwrap().cleanup_stats.actual.versions
+    })
+}
+
+/// Why there is a floor under the retention. lance looks for the newest version, and then writes
+/// the manifest of the next one if there is none. Where that next version came and went in
+/// between, its number is free again: the commit succeeds, below the newest version, and its
+/// rows are never seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retention_has_to_outlast_the_longest_pause_of_a_writer() {
+    let db = five_fragments().await;
+    let folder = db.path().to_owned();
+    let paused = Arc::new(AtomicBool::new(false));
+    let before: Before = Arc::new(move |op, path| {
+        let manifest = op == Op::Write && path.ends_with(".manifest");
+        let first = manifest && !paused.swap(true, Ordering::SeqCst);
+        let folder = folder.clone();
+        async move {
+            if first {
+                // Two versions, 6 and 7, of which 6 is pruned.
+                let other = tokio::task::spawn_blocking(move || {
+                    let outputs = compact_and_prune(&folder);
+                    assert_eq!(outputs, 6);
+                });
+                other.await.unwrap();
+            }
+        }
+        .boxed()
+    });
+    let uri = format!("file-object-store://{}", db.table_path().display());
+    let store = ObjectStoreParams {
+        object_store_wrapper: Some(Arc::new(Watch::before(before))),
+        ..ObjectStoreParams::default()
+    };
+    let builder = lance::dataset::builder::DatasetBuilder::from_uri(&uri);
+    let mut writer = builder.with_store_params(store).load().await.unwrap();
+    let rows = tables::rows(500..510);
+    let schema = rows.schema();
+    let reader = arrow_array::RecordBatchIterator::new([Ok(rows)], schema);
+    writer.append(reader, None).await.unwrap();
+    // Whoever makes lance refuse this may lift the floor.
+    assert_eq!(writer.version_id(), 6);
+    assert_eq!(db.table().await.version(), 7);
+    assert_eq!(tables::ids(&db.lancedb().await).await.unwrap().len(), 500);
 }
