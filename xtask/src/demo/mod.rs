@@ -104,7 +104,7 @@ fn story(runner: &mut Runner) -> Result<()> {
     second.expect("/escalation_reason", "persistent_bloat")?;
     second.expect("/needs_compaction", true)?;
 
-    let compacted = compact(runner, "demo-2")?;
+    let compacted = compact(runner, "demo-2", &second)?;
     tell(
         "compact: merge index segments, rewrite fragments, prune",
         &compacted,
@@ -123,7 +123,7 @@ fn story(runner: &mut Runner) -> Result<()> {
     )?;
     verified.expect("/verification_passed", true)?;
 
-    let again = compact(runner, "demo-3")?;
+    let again = compact(runner, "demo-3", &second)?;
     tell("compact again: nothing is left to do", &again)?;
     again.expect("/remediation_status", "NOTHING_TO_DO")?;
     again.expect("/table_changed", false)?;
@@ -166,11 +166,12 @@ fn audit(
     runner.run("audit", execution, fields)
 }
 
-fn compact(runner: &mut Runner, execution: &str) -> Result<Answer> {
+fn compact(runner: &mut Runner, execution: &str, audited: &Answer) -> Result<Answer> {
     let fields = json!({
         "target_rows_per_fragment": 100_000,
         "stale_version_retention_hours": RETENTION_HOURS,
         "dry_run": false,
+        "approval": audited.get("/approval")?,
     });
     runner.run("compact", execution, fields)
 }

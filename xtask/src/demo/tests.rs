@@ -13,7 +13,7 @@ fn answers() -> [Value; 6] {
         json!({
             "overall_status": status, "escalation_reason": reason, "needs_compaction": due,
             "fragment_count": fragments, "active_rows": 7, "tombstone_count": 0,
-            "version_count": 9, "summary": "An audit.", "new_state_snapshot": {"t": state},
+            "version_count": 9, "summary": "An audit.", "approval": {"plan_id": "p"}, "new_state_snapshot": {"t": state},
             "audit_manifest": {
                 "storage": {"live_bytes": 10, "bytes_on_disk": 20},
                 "indices": [{"rows_indexed": 7}]
@@ -74,6 +74,10 @@ fn the_outputs_of_a_step_feed_the_next() {
     );
     let verify = spec(&folder, "4-verify");
     assert_eq!(verify["baseline"], json!({"after": {"rows": 7}}));
+    assert_eq!(
+        spec(&folder, "3-compact")["approval"],
+        json!({"plan_id": "p"})
+    );
     assert_eq!(verify["pre_fragments"], json!(62));
     assert_eq!(verify["previous_state"], json!({"t": "second"}));
     assert_eq!(
