@@ -131,15 +131,15 @@ fn excesses(approved: &Approval, planned: &Approval) -> Vec<Excess> {
         .map(String::as_str)
         .collect();
     if !unnamed.is_empty() {
-        let named = approved.indices.join(", ");
+        let named = if approved.indices.is_empty() {
+            "none".to_owned()
+        } else {
+            approved.indices.join(", ")
+        };
         found.push(Excess {
             item: "indices",
             approved: named.clone(),
-            allowed: if named.is_empty() {
-                "none".to_owned()
-            } else {
-                named
-            },
+            allowed: named,
             planned: unnamed.join(", "),
         });
     }
