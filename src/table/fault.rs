@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn source_positions_and_line_breaks_go() {
         assert_eq!(
-            tidy("Not found: x/y.lance,\n /root/.cargo/registry/lance/src/io.rs:12:5"),
+            tidy("Not found: x/y.lance,\n /home/user/.cargo/registry/lance/src/io.rs:12:5"),
             "Not found: x/y.lance"
         );
     }
