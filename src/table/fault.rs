@@ -49,7 +49,10 @@ pub fn of_lancedb(error: &lancedb::Error, doing: &str) -> GuardError {
             let kind = match other {
                 lancedb::Error::TableNotFound { .. } => ErrorKind::TableNotFound,
                 lancedb::Error::InvalidTableName { .. } => ErrorKind::SpecInvalid,
-                _ => kind_of_chain(other).unwrap_or(ErrorKind::Internal),
+                // lancedb's own check of the location wraps the store's error as text.
+                _ => kind_of_chain(other)
+                    .or_else(|| kind_of_text(&other.to_string()))
+                    .unwrap_or(ErrorKind::Internal),
             };
             finish(kind, doing, &other.to_string())
         }
@@ -141,6 +144,7 @@ fn kind_of_text(text: &str) -> Option<ErrorKind> {
     } else if has(&[
         "error sending request",
         "connection refused",
+        "kind: connect",
         "dns error",
         "timed out",
         "timeout",
@@ -243,6 +247,20 @@ mod tests {
         ] {
             assert_eq!(kind_of_text(text), Some(kind), "{text}");
         }
+        // As lancedb wraps them; the time-out is a setting there, not what happened.
+        let wrapped = |inner: &str| {
+            format!(
+                "Failed to connect to namespace: RetryError(RetryErrorImpl {{ retry_timeout: 180s, inner: {inner}"
+            )
+        };
+        assert_eq!(
+            kind_of_text(&wrapped("Http(HttpError { kind: Connect")),
+            Some(ErrorKind::StorageUnreachable)
+        );
+        assert_eq!(
+            kind_of_text(&wrapped("body: <Code>SignatureDoesNotMatch</Code>")),
+            Some(ErrorKind::StorageDenied)
+        );
         assert_eq!(kind_of_text("something else"), None);
         for text in [
             "Generic N/A error: Not found: /db/t.lance/data/a.lance",
