@@ -1,6 +1,7 @@
 //! The command line, and what every run puts out whatever its step.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use lancedb_guard::schemas::SchemaName;
 use lancedb_guard::spec::{Step, example};
@@ -12,7 +13,8 @@ const MISSING: &str =
     r#"{"spec_version":1,"step":"audit","db_uri":"no/such/db","table_name":"docs"}"#;
 
 fn here() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    static HERE: LazyLock<PathBuf> = LazyLock::new(crate::tables::package_folder);
+    &HERE
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Bad specs: each ends with exit code 2, opens nothing, and says what is wrong.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::guard;
 
 fn corpus() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
+    let folder = crate::tables::package_folder().join("tests/hostile");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

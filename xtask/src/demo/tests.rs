@@ -50,7 +50,7 @@ fn run_story(folder: &Path, answers: &[Value]) -> Result<()> {
         fs::write(folder.join(format!("{}.answer", index + 1)), lines).unwrap();
     }
     story(&mut Runner {
-        guard: Path::new(env!("CARGO_MANIFEST_DIR")).join("src/demo/stand_in.sh"),
+        guard: crate::cargo::root().join("xtask/src/demo/stand_in.sh"),
         folder: folder.to_owned(),
         db_uri: "/db".to_owned(),
         table_name: TABLE.to_owned(),
