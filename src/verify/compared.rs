@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{ErrorKind, Result};
 use crate::report::baseline::{Baseline, VersionCounts};
-use crate::report::verify::ConcurrentCommit;
+use crate::report::verify::{CheckId, CheckRow, ConcurrentCommit};
 use crate::table::Table;
 use crate::table::counts::VersionView;
 use crate::table::history::Commit;
@@ -99,6 +99,23 @@ impl Span {
     /// The changes of other writers that are known, oldest first.
     pub fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
         self.foreign.iter().filter_map(|c| c.change.as_ref())
+    }
+
+    /// A comparison of the two versions. Where it does not hold although a foreign commit is
+    /// left out of it, whose version or the one before was pruned, nobody can tell.
+    pub fn judged(&self, check: CheckId, expected: String, found: String, holds: bool) -> CheckRow {
+        let unexplained = self.unexplained();
+        if holds || unexplained.is_empty() {
+            return CheckRow::judged(check, expected, found, holds);
+        }
+        CheckRow::skipped(
+            check,
+            expected,
+            format!(
+                "{found}; what other writers did in {} cannot be told, because it or the version before was pruned",
+                versions(&unexplained)
+            ),
+        )
     }
 
     /// Names the version after compaction.

@@ -6,7 +6,7 @@
 //!
 //! Without a baseline it can only say that there are not more fragments than the audit found.
 
-use super::compared::{Compared, versions};
+use super::compared::Compared;
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::text::count;
 use crate::report::verify::{CheckId, CheckRow};
@@ -55,18 +55,7 @@ pub(super) fn check(
         sum += change.fragments;
         as_planned |= sum == found_count;
     }
-    let unexplained = span.unexplained();
-    if !as_planned && !unexplained.is_empty() {
-        return CheckRow::skipped(
-            CheckId::Fragments,
-            expected,
-            format!(
-                "{found}; what other writers did in {} cannot be told, because it or the version before was pruned",
-                versions(&unexplained)
-            ),
-        );
-    }
-    CheckRow::judged(CheckId::Fragments, expected, found, as_planned)
+    span.judged(CheckId::Fragments, expected, found, as_planned)
 }
 
 fn without_baseline(pre: Option<u64>, now: VersionCounts) -> CheckRow {

@@ -5,7 +5,7 @@
 //! baseline's row counts are not those of the manifests, and where the baseline calls a commit
 //! its own that no compaction makes: a delete under that name would hide a loss.
 
-use super::compared::{Compared, Span, versions};
+use super::compared::{Compared, Span};
 use crate::report::baseline::{Baseline, VersionCounts};
 use crate::report::verify::{CheckId, CheckRow};
 
@@ -57,18 +57,7 @@ pub(super) fn check(compared: &Compared, baseline: Option<&Baseline>) -> CheckRo
         return CheckRow::judged(CheckId::Rows, expected, found, false);
     }
     let same = i128::from(after.rows) - others == i128::from(before.rows);
-    let unexplained = span.unexplained();
-    if !same && !unexplained.is_empty() {
-        return CheckRow::skipped(
-            CheckId::Rows,
-            expected,
-            format!(
-                "{found}; what other writers did in {} cannot be told, because it or the version before was pruned",
-                versions(&unexplained)
-            ),
-        );
-    }
-    CheckRow::judged(CheckId::Rows, expected, found, same)
+    span.judged(CheckId::Rows, expected, found, same)
 }
 
 /// Without the version before, what the baseline says of it still holds the rows to account,
