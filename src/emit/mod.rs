@@ -103,17 +103,20 @@ mod tests {
         let check = |n| CheckRow::judged(CheckId::Files, "ü", "x", true).on(format!("file {n}"));
         Outcome::Verify(Box::new(VerifyOutputs {
             step: Step::Verify,
+            level: crate::spec::verify::Level::Standard,
             verification_passed: true,
             summary: "All is well.\n::{}::".to_owned(),
             post_fragment_count: 1,
             post_tombstone_count: 0,
             canary_latency_ms: Some(1.25),
+            contents_read: None,
             checks: (0..checks).map(check).collect(),
             concurrent_commits: Vec::new(),
             audit_record: AuditRecord {
                 table: table.clone(),
                 verified_at: DateTime::<Utc>::UNIX_EPOCH,
                 execution_id: "manual".to_owned(),
+                level: crate::spec::verify::Level::Standard,
                 verification_passed: true,
                 version: 3,
                 pre_fragments: None,

@@ -8,6 +8,7 @@ use super::Truncation;
 use super::state::StateSnapshot;
 use super::table::TableId;
 use crate::spec::Step;
+use crate::spec::verify::Level;
 
 /// The checks, by name.
 #[derive(
@@ -29,6 +30,8 @@ pub enum CheckId {
     IndicesPresent,
     /// Every index covers every fragment.
     IndicesCovering,
+    /// The rows that compaction rewrote hold what they held before, and every row can be read.
+    Contents,
     /// Stored vectors, or rows of a table without vectors, are found again.
     Canary,
 }
@@ -45,6 +48,7 @@ impl CheckId {
             Self::Files => "files",
             Self::IndicesPresent => "indices_present",
             Self::IndicesCovering => "indices_covering",
+            Self::Contents => "contents",
             Self::Canary => "canary",
         }
     }
@@ -133,6 +137,16 @@ pub struct ConcurrentCommit {
     pub operation: String,
 }
 
+/// How much the check of the contents read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContentsRead {
+    /// Rows that were hashed, those of both versions counted.
+    pub rows: u64,
+    /// Bytes that were hashed, as values and not as stored.
+    pub bytes: u64,
+}
+
 /// What a flow keeps of a verification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -143,6 +157,8 @@ pub struct AuditRecord {
     pub verified_at: DateTime<Utc>,
     /// The execution that asked.
     pub execution_id: String,
+    /// How deep it looked.
+    pub level: Level,
     /// Whether every check holds.
     pub verification_passed: bool,
     /// The version that was verified.
@@ -169,6 +185,8 @@ pub struct VerifyOutputs {
     pub step: Step,
     /// The table.
     pub table: TableId,
+    /// How deep it looked.
+    pub level: Level,
     /// Whether every check holds.
     pub verification_passed: bool,
     /// All of it in a few sentences.
@@ -180,6 +198,9 @@ pub struct VerifyOutputs {
     /// Median time of a canary search in milliseconds; absent where none ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary_latency_ms: Option<f64>,
+    /// What the check of the contents read; absent where it read nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents_read: Option<ContentsRead>,
     /// Every check.
     pub checks: Vec<CheckRow>,
     /// Commits of other writers between the two versions that were compared.

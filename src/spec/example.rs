@@ -45,6 +45,7 @@ pub const fn example(step: Step) -> &'static str {
   "db_uri": "/data/lancedb",
   "table_name": "documents",
   "execution_id": "manual",
+  "level": "standard",
   "canary": { "queries": 5, "neighbours": 10, "seed": 42 },
   "previous_state": {}
 }

@@ -124,3 +124,32 @@ impl Default for CanaryTuning {
         }
     }
 }
+
+/// How the rows from before compaction are compared with those after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContentsTuning {
+    /// Rows that the level `standard` compares, among those that compaction rewrote.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub sample_rows: u32,
+    /// Chooses the rows; the same seed on the same versions chooses the same.
+    pub seed: u64,
+    /// Rows that are read at once; fewer need less memory.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub batch_rows: u32,
+    /// Batches that are hashed at the same time, and fragments that are read ahead, in each of
+    /// the two versions.
+    #[schemars(range(min = 1, max = 256))]
+    pub concurrency: u32,
+}
+
+impl Default for ContentsTuning {
+    fn default() -> Self {
+        Self {
+            sample_rows: 200,
+            seed: 42,
+            batch_rows: 1024,
+            concurrency: 2,
+        }
+    }
+}

@@ -4,12 +4,27 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::tuning::CanaryTuning;
+use super::tuning::{CanaryTuning, ContentsTuning};
 use crate::report::baseline::Baseline;
 use crate::report::state::StateInput;
+
+/// How deep verify looks.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Manifests and listings: schema, rows, fragments, tombstones, files, indices.
+    Quick,
+    /// That, and a sample of the contents, and searches.
+    #[default]
+    Standard,
+    /// That, and every row: each one that compaction rewrote is compared, each other one read.
+    Full,
+}
 
 /// Verify: was the compaction right, and is the table healthy now? Changes nothing.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -45,6 +60,12 @@ pub struct VerifySpec {
     /// What compact put out as `baseline`; without it the table is checked as it is now.
     #[serde(default)]
     pub baseline: Option<Baseline>,
+    /// How deep to look: `quick`, `standard` or `full`.
+    #[serde(default)]
+    pub level: Level,
+    /// How contents are compared, at the levels `standard` and `full`.
+    #[serde(default)]
+    pub contents: ContentsTuning,
     /// How the searches work that prove the table still answers.
     #[serde(default)]
     pub canary: CanaryTuning,

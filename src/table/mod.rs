@@ -7,8 +7,10 @@
 //! - [`counts`], [`history`]: what tells two versions apart.
 //! - [`planning`], [`grouping`]: what a compact step would do.
 //! - [`rewrite`], [`indices`], [`prune`]: what it does.
+//! - [`contents`], `hashing`: what the rows hold.
 //! - [`search`]: searches with stored vectors.
 
+pub mod contents;
 pub mod counts;
 pub mod coverage;
 pub mod fault;
@@ -16,6 +18,7 @@ pub mod files;
 pub mod format;
 pub mod fragments;
 pub mod grouping;
+mod hashing;
 pub mod history;
 pub mod indices;
 pub mod open;

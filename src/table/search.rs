@@ -303,7 +303,7 @@ fn top_of(path: &str) -> String {
 }
 
 /// `count` different row offsets below `rows`, sorted; all of them if there are not more.
-fn draw(count: usize, seed: u64, rows: u64) -> Vec<u64> {
+pub(super) fn draw(count: usize, seed: u64, rows: u64) -> Vec<u64> {
     if rows <= count as u64 {
         return (0..rows).collect();
     }

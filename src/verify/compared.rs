@@ -91,6 +91,21 @@ impl Span {
             .collect()
     }
 
+    /// Each unbroken run of commits of the compaction: the version right before it, and its last.
+    pub fn own_runs(&self) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for version in self.before.counts.version + 1..=self.after.counts.version {
+            if self.foreign.iter().any(|commit| commit.version == version) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == version => *last = version,
+                _ => runs.push((version - 1, version)),
+            }
+        }
+        runs
+    }
+
     /// The changes of other writers, summed up over those that are known.
     pub fn foreign_sum(&self, part: impl Fn(&Change) -> i128) -> i128 {
         self.changes().map(part).sum()

@@ -3,7 +3,9 @@
 //! The checks, one file each, in the order in which they are put out:
 //! - `schema`, `rows`, `fragments`, `tombstones`: the version before compaction against the one
 //!   after, by time travel, other writers' commits accounted for (`compared`);
-//! - `files`, `indices_present`, `indices_covering`, `canary`: the current version.
+//! - `files`, `indices_present`, `indices_covering`: the current version;
+//! - `contents`, above the level `quick`: what the rows hold, before and after;
+//! - `canary`, above the level `quick`: searches in the current version.
 //!
 //! A check that cannot be applied is skipped with the reason, and does not stand against the
 //! verification. A check that the engine cannot carry out, because it cannot read what the check
@@ -11,6 +13,7 @@
 
 mod canary;
 mod compared;
+mod contents;
 mod files;
 mod fragments;
 mod indices_covering;
@@ -28,6 +31,7 @@ use crate::report::percent;
 use crate::report::state::TableState;
 use crate::report::text::count;
 use crate::report::verify::{AuditRecord, CheckId, CheckRow, CheckStatus, VerifyOutputs};
+use crate::spec::verify::Level;
 use crate::spec::{Step, VerifySpec};
 use crate::state::{self, ReadState};
 use crate::table::Table;
@@ -50,8 +54,16 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         indices,
         mut checks,
     } = structure_of(table, baseline, spec.pre_fragments, spec.pre_tombstones).await?;
-    let canary = canary::check(table, &spec.canary, now.counts.rows, &indices).await?;
-    checks.extend(canary.rows);
+    let mut canary_latency_ms = None;
+    let mut contents_read = None;
+    if spec.level > Level::Quick {
+        let contents = contents::check(&compared, table, spec.level, &spec.contents).await?;
+        checks.extend(contents.rows);
+        contents_read = contents.read;
+        let canary = canary::check(table, &spec.canary, now.counts.rows, &indices).await?;
+        checks.extend(canary.rows);
+        canary_latency_ms = canary.latency_ms;
+    }
 
     let verification_passed = checks.iter().all(|row| row.passed);
     let state = state::read(&spec.previous_state, &table.id().key);
@@ -94,17 +106,20 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
     Ok(VerifyOutputs {
         step: Step::Verify,
         table: table.id().clone(),
+        level: spec.level,
         verification_passed,
         summary: summary(table, &checks, concurrent_commits.len(), now.counts),
         post_fragment_count: now.counts.fragments,
         post_tombstone_count: now.counts.tombstones,
-        canary_latency_ms: canary.latency_ms,
+        canary_latency_ms,
+        contents_read,
         checks,
         concurrent_commits,
         audit_record: AuditRecord {
             table: table.id().clone(),
             verified_at: clock.evaluated_at,
             execution_id: spec.execution_id.clone(),
+            level: spec.level,
             verification_passed,
             version: now.counts.version,
             pre_fragments: spec.pre_fragments.or(baseline.map(|b| b.before.fragments)),
@@ -122,7 +137,7 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
     })
 }
 
-/// Every check but the canary: what must hold before old versions may go.
+/// The checks of the level `quick`: what must hold before old versions may go.
 ///
 /// # Errors
 /// As [`run`].

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub const NAME: &str = "documents";
 
 /// The order in which checks are put out.
-pub const ORDER: [CheckId; 8] = [
+pub const ORDER: [CheckId; 9] = [
     CheckId::Schema,
     CheckId::Rows,
     CheckId::Fragments,
@@ -29,6 +29,7 @@ pub const ORDER: [CheckId; 8] = [
     CheckId::Files,
     CheckId::IndicesPresent,
     CheckId::IndicesCovering,
+    CheckId::Contents,
     CheckId::Canary,
 ];
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lancedb::index::Index;
-use lancedb_guard::report::verify::CheckId;
+use lancedb_guard::report::verify::{CheckId, CheckStatus};
 
 use super::bench::*;
 
@@ -127,7 +127,16 @@ async fn files_of_older_versions_do_not_matter() {
     for file in old {
         std::fs::remove_file(file).unwrap();
     }
-    assert_passes(&bench.verify(&baseline).await);
+    let outputs = bench.verify(&baseline).await;
+    assert_passes(&outputs);
+    let contents = row(&outputs, CheckId::Contents);
+    assert_eq!(contents.status, CheckStatus::Skipped);
+    assert!(
+        contents
+            .found
+            .starts_with("version 7 cannot be read any more: "),
+        "{contents:?}"
+    );
 }
 
 #[tokio::test]

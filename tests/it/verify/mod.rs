@@ -2,6 +2,7 @@
 
 mod bench;
 mod canary;
+mod contents;
 mod files;
 mod indices;
 mod outcome;

@@ -47,7 +47,7 @@ async fn a_healthy_compaction_is_verified() {
     );
     assert_eq!(
         outputs.summary,
-        "Version 9 of documents is verified: 7 checks passed, 1 could not be applied. It has 72 rows in 1 fragment and 0 deleted rows."
+        "Version 9 of documents is verified: 8 checks passed, 1 could not be applied. It has 72 rows in 1 fragment and 0 deleted rows."
     );
     let record = outputs.audit_record;
     assert!(record.verification_passed);
@@ -155,12 +155,15 @@ async fn a_delete_passed_off_as_the_compactions_own_fails_rows() {
     let mut baseline = bench.baseline(7, 10, &[8, 9, 10]).await;
     baseline.tombstones_to_clear = 47;
     let outputs = bench.verify(&baseline).await;
-    assert_fails_by(&outputs, &[CheckId::Rows]);
+    assert_fails_by(&outputs, &[CheckId::Rows, CheckId::Contents]);
     assert_eq!(
         row(&outputs, CheckId::Rows).found,
         "71 rows in version 10; version 10 is called a commit of the compaction, but it is a Delete"
     );
-    assert_eq!(outputs.audit_record.failed_checks, [CheckId::Rows]);
+    assert_eq!(
+        outputs.audit_record.failed_checks,
+        [CheckId::Rows, CheckId::Contents]
+    );
 }
 
 #[tokio::test]
@@ -216,7 +219,10 @@ async fn a_schema_that_the_compaction_changed_fails() {
     let outputs = bench
         .verify(&bench.baseline(7, 10, &[8, 9, 10]).await)
         .await;
-    assert_fails_by(&outputs, &[CheckId::Schema, CheckId::Rows]);
+    assert_fails_by(
+        &outputs,
+        &[CheckId::Schema, CheckId::Rows, CheckId::Contents],
+    );
     assert_eq!(
         row(&outputs, CheckId::Schema).found,
         r#"without "text: string nullable #2""#
