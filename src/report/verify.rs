@@ -32,6 +32,8 @@ pub enum CheckId {
     IndicesCovering,
     /// The rows that compaction rewrote hold what they held before, and every row can be read.
     Contents,
+    /// Keys looked up through a scalar index are the rows that a scan finds, each once.
+    ScalarIndices,
     /// Stored vectors, or rows of a table without vectors, are found again.
     Canary,
 }
@@ -49,6 +51,7 @@ impl CheckId {
             Self::IndicesPresent => "indices_present",
             Self::IndicesCovering => "indices_covering",
             Self::Contents => "contents",
+            Self::ScalarIndices => "scalar_indices",
             Self::Canary => "canary",
         }
     }

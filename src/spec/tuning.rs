@@ -111,7 +111,10 @@ pub struct CanaryTuning {
     /// Neighbours that are asked for in each search.
     #[schemars(range(min = 1, max = 1000))]
     pub neighbours: u32,
-    /// Chooses the stored vectors; the same seed on the same version chooses the same.
+    /// Stored keys that are looked up in each scalar index.
+    #[schemars(range(min = 1, max = 1000))]
+    pub keys: u32,
+    /// Chooses the stored vectors and keys; the same seed on the same version chooses the same.
     pub seed: u64,
 }
 
@@ -120,6 +123,7 @@ impl Default for CanaryTuning {
         Self {
             queries: 5,
             neighbours: 10,
+            keys: 20,
             seed: 42,
         }
     }

@@ -10,7 +10,7 @@ use lance::datatypes::{BlobHandling, format_field_path_minimal};
 use lance_table::format::Fragment;
 
 use super::hashing::{self, Hashes, Sums};
-use super::search::draw;
+use super::sampling::{draw, mixed};
 use super::{Table, fault};
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::spec::tuning::ContentsTuning;
@@ -23,7 +23,7 @@ const BUFFER_BYTES: u64 = 64 * 1024 * 1024;
 /// Some fragments of a version.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    fragments: Vec<Fragment>,
+    pub(super) fragments: Vec<Fragment>,
     /// Where the live rows of each fragment begin among all of the version, and how many it has.
     places: Vec<(u64, u64)>,
 }
@@ -48,7 +48,7 @@ impl Part {
     }
 
     /// Places in the version of the rows at these places in the part.
-    fn in_version(&self, rows: &[u64]) -> Vec<u64> {
+    pub(super) fn in_version(&self, rows: &[u64]) -> Vec<u64> {
         let mut begin = 0;
         let mut fragments = self.places.iter();
         let mut current = fragments.next();
@@ -119,6 +119,26 @@ impl Table {
             begin += sketch.live_rows();
         }
         Ok(part)
+    }
+
+    /// Fragments with about as many live rows as said, chosen by the seed; all of them if there
+    /// are not more.
+    ///
+    /// # Errors
+    /// As [`Table::fragment_sketches`].
+    pub async fn some_fragments(&self, rows: u64, seed: u64) -> Result<Part> {
+        let mut sketches = self.fragment_sketches().await?;
+        sketches.sort_by_key(|fragment| (mixed(seed ^ mixed(fragment.id)), fragment.id));
+        let mut chosen = BTreeSet::new();
+        let mut sum = 0;
+        for fragment in sketches {
+            if sum >= rows {
+                break;
+            }
+            sum += fragment.live_rows();
+            chosen.insert(fragment.id);
+        }
+        self.part(|fragment| chosen.contains(&fragment.id)).await
     }
 
     /// The columns of the version that is read, by whether they are hashed: in a scan, or in

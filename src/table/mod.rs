@@ -8,7 +8,9 @@
 //! - [`planning`], [`grouping`]: what a compact step would do.
 //! - [`rewrite`], [`indices`], [`prune`]: what it does.
 //! - [`contents`], `hashing`: what the rows hold.
-//! - [`search`]: searches with stored vectors.
+//! - [`search`], [`vectors`]: searches with stored vectors.
+//! - [`lookup`]: stored keys, through a scalar index and without it.
+//! - `sampling`: seeded choices.
 
 pub mod contents;
 pub mod counts;
@@ -21,13 +23,16 @@ pub mod grouping;
 mod hashing;
 pub mod history;
 pub mod indices;
+pub mod lookup;
 pub mod open;
 pub mod planning;
 pub mod prune;
 pub mod refs;
 pub mod rewrite;
+mod sampling;
 pub mod search;
 pub mod snapshot;
+pub mod vectors;
 pub mod versions;
 
 use std::sync::Arc;

@@ -1,47 +1,22 @@
 //! Searches with stored vectors, through lancedb as an application does.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type, UInt8Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Float32Array, RecordBatch};
-use arrow_schema::DataType;
+use arrow_array::types::{Float32Type, UInt64Type};
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 use futures::TryStreamExt;
-use lance::dataset::{ProjectionRequest, ROW_ID};
-use lance::datatypes::{Field, format_field_path_minimal, parse_field_path};
+use lance::dataset::ROW_ID;
+use lance::datatypes::{format_field_path_minimal, parse_field_path};
 use lancedb::query::{ExecutableQuery, QueryBase, Select};
 
+use super::vectors::StoredVector;
 use super::{Table, fault};
 use crate::error::{ErrorKind, GuardError, Result};
 
-/// Rows that are drawn for each vector that is wanted, since some may be null or zero.
-const DRAWN_PER_VECTOR: usize = 4;
-/// Rows that are drawn beside that.
-const DRAWN_AT_LEAST: usize = 32;
-/// Rows that are read from the front where none of the drawn ones is usable.
-const READ_AT_MOST: usize = 65_536;
 /// Candidates that a wide search compares exactly, at most.
 const WIDE_CANDIDATES: u64 = 20_000;
-
-/// A column that holds vectors.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VectorColumn {
-    /// Path of the column.
-    pub path: String,
-    /// Why it cannot be searched here; absent if it can.
-    pub unsupported: Option<String>,
-}
-
-/// A vector that the table holds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredVector {
-    /// Its row.
-    pub row_id: u64,
-    /// Its numbers.
-    pub values: Vec<f32>,
-}
 
 /// How hard a search tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,112 +65,6 @@ impl Table {
             .await
             .map_err(|e| fault::of_lancedb(&e, doing))?;
         Ok(Searcher { lancedb })
-    }
-
-    /// Columns of fixed-size lists of floating-point numbers, nested ones and lists of them
-    /// included.
-    #[must_use]
-    pub fn vector_columns(&self) -> Vec<VectorColumn> {
-        let schema = self.dataset.schema();
-        let mut columns = Vec::new();
-        let mut fields: Vec<&Field> = schema.fields.iter().rev().collect();
-        while let Some(field) = fields.pop() {
-            let of_floats = |data_type: &DataType| matches!(data_type, DataType::FixedSizeList(item, _) if item.data_type().is_floating());
-            let unsupported = match field.data_type() {
-                DataType::FixedSizeList(..) if of_floats(&field.data_type()) => None,
-                DataType::List(item) if of_floats(item.data_type()) => {
-                    Some("it holds several vectors a row".to_owned())
-                }
-                DataType::Struct(_) => {
-                    fields.extend(field.children.iter().rev());
-                    continue;
-                }
-                _ => continue,
-            };
-            if let Ok(path) = schema.field_path_minimal(field.id) {
-                columns.push(VectorColumn { path, unsupported });
-            }
-        }
-        columns
-    }
-
-    /// A column that an index says to be one of vectors.
-    #[must_use]
-    pub fn vector_column(&self, path: &str) -> VectorColumn {
-        let unsupported = match self.dataset.schema().field(path).map(Field::data_type) {
-            Some(DataType::FixedSizeList(item, _)) => match item.data_type() {
-                DataType::Float16 | DataType::Float32 | DataType::Float64 | DataType::UInt8 => None,
-                other => Some(format!("its numbers are of type {other}")),
-            },
-            Some(DataType::List(_)) => Some("it holds several vectors a row".to_owned()),
-            Some(other) => Some(format!("it is of type {other}")),
-            None => Some("the column does not exist".to_owned()),
-        };
-        VectorColumn {
-            path: path.to_owned(),
-            unsupported,
-        }
-    }
-
-    /// Up to `count` stored vectors of a column that are finite and not zero. The same seed on
-    /// the same version gives the same ones.
-    ///
-    /// Draws rows first; where none of them is usable, it reads the first 65,536 rows with a
-    /// vector.
-    ///
-    /// # Errors
-    /// Where the rows cannot be read.
-    pub async fn stored_vectors(
-        &self,
-        path: &str,
-        count: usize,
-        seed: u64,
-        rows: u64,
-    ) -> Result<Vec<StoredVector>> {
-        let doing = "reading stored vectors";
-        let drawn = draw(count * DRAWN_PER_VECTOR + DRAWN_AT_LEAST, seed, rows);
-        if drawn.is_empty() {
-            return Ok(Vec::new());
-        }
-        let projection = ProjectionRequest::from_columns([path, ROW_ID], self.dataset.schema());
-        let batch = self
-            .dataset
-            .take(&drawn, projection)
-            .await
-            .map_err(|e| fault::of_lance(&e, doing))?;
-        let mut vectors = usable(&batch, path, seed)?;
-        if vectors.is_empty() {
-            vectors = self.first_vectors(path, count, seed).await?;
-        }
-        vectors.truncate(count);
-        Ok(vectors)
-    }
-
-    async fn first_vectors(
-        &self,
-        path: &str,
-        count: usize,
-        seed: u64,
-    ) -> Result<Vec<StoredVector>> {
-        let doing = "reading stored vectors";
-        let fault = |e: lance::Error| fault::of_lance(&e, doing);
-        let sql_path = lance::datatypes::escape_field_path_for_project(path);
-        let mut scan = self.dataset.scan();
-        scan.project(&[path]).map_err(fault)?;
-        scan.filter(&format!("{sql_path} IS NOT NULL"))
-            .map_err(fault)?;
-        scan.with_row_id().batch_size(1024);
-        let mut stream = scan.try_into_stream().await.map_err(fault)?;
-        let mut vectors = Vec::new();
-        let mut read = 0;
-        while let Some(batch) = stream.try_next().await.map_err(fault)? {
-            vectors.extend(usable(&batch, path, seed)?);
-            read += batch.num_rows();
-            if vectors.len() >= count || read >= READ_AT_MOST {
-                break;
-            }
-        }
-        Ok(vectors)
     }
 }
 
@@ -302,116 +171,9 @@ fn top_of(path: &str) -> String {
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// `count` different row offsets below `rows`, sorted; all of them if there are not more.
-pub(super) fn draw(count: usize, seed: u64, rows: u64) -> Vec<u64> {
-    if rows <= count as u64 {
-        return (0..rows).collect();
-    }
-    let mut drawn = BTreeSet::new();
-    let mut state = seed;
-    while drawn.len() < count {
-        state = state.wrapping_add(1);
-        drawn.insert(mixed(state) % rows);
-    }
-    drawn.into_iter().collect()
-}
-
-/// The finalizer of splitmix64: a well-mixed number for each number.
-fn mixed(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// The vectors of a batch that are finite and not zero, in an order that the seed chooses.
-fn usable(batch: &RecordBatch, path: &str, seed: u64) -> Result<Vec<StoredVector>> {
-    let unexpected = || {
-        GuardError::new(
-            ErrorKind::Internal,
-            format!("the column {path} is not what its schema says"),
-        )
-    };
-    let ids = batch
-        .column_by_name(ROW_ID)
-        .and_then(|column| column.as_primitive_opt::<UInt64Type>())
-        .ok_or_else(unexpected)?;
-    let parts = parse_field_path(path).map_err(|_| unexpected())?;
-    let (top, below) = parts.split_first().ok_or_else(unexpected)?;
-    let mut levels = vec![batch.column_by_name(top).ok_or_else(unexpected)?.clone()];
-    for part in below {
-        let inner = levels
-            .last()
-            .and_then(|level| level.as_struct_opt())
-            .and_then(|level| level.column_by_name(part))
-            .ok_or_else(unexpected)?
-            .clone();
-        levels.push(inner);
-    }
-    let lists = levels
-        .last()
-        .and_then(|level| level.as_fixed_size_list_opt())
-        .ok_or_else(unexpected)?;
-    let mut vectors = Vec::new();
-    for row in 0..batch.num_rows() {
-        if levels.iter().any(|level| level.is_null(row)) {
-            continue;
-        }
-        if let Some(values) = numbers(&lists.value(row))
-            && values.iter().all(|value| value.is_finite())
-            && values.iter().any(|value| *value != 0.0)
-        {
-            vectors.push(StoredVector {
-                row_id: ids.value(row),
-                values,
-            });
-        }
-    }
-    vectors.sort_by_key(|vector| (mixed(seed ^ mixed(vector.row_id)), vector.row_id));
-    Ok(vectors)
-}
-
-/// The numbers of a vector as lancedb takes them; none if one is null.
-fn numbers(values: &dyn Array) -> Option<Vec<f32>> {
-    if values.null_count() > 0 {
-        return None;
-    }
-    match values.data_type() {
-        DataType::Float16 => {
-            let values = values.as_primitive::<Float16Type>().values();
-            Some(values.iter().map(|value| value.to_f32()).collect())
-        }
-        DataType::Float32 => Some(values.as_primitive::<Float32Type>().values().to_vec()),
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "lancedb takes queries in single precision, whatever the column holds"
-        )]
-        DataType::Float64 => {
-            let values = values.as_primitive::<Float64Type>().values();
-            Some(values.iter().map(|value| *value as f32).collect())
-        }
-        DataType::UInt8 => {
-            let values = values.as_primitive::<UInt8Type>().values();
-            Some(values.iter().map(|value| f32::from(*value)).collect())
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn draws_are_seeded_sorted_and_different() {
-        let drawn = draw(50, 7, 1_000_000);
-        assert_eq!(drawn.len(), 50);
-        assert!(drawn.is_sorted());
-        assert_eq!(drawn, draw(50, 7, 1_000_000));
-        assert_ne!(drawn, draw(50, 8, 1_000_000));
-        assert_eq!(draw(50, 7, 3), [0, 1, 2]);
-        assert_eq!(draw(50, 7, 0), [0_u64; 0]);
-    }
 
     #[test]
     fn the_top_of_a_path_keeps_its_quotes() {

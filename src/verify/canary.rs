@@ -17,7 +17,8 @@ use crate::report::verify::{CheckId, CheckRow};
 use crate::spec::tuning::CanaryTuning;
 use crate::table::Table;
 use crate::table::coverage::{IndexCoverage, Metric, VectorIndex};
-use crate::table::search::{Effort, Found, Searcher, StoredVector, VectorColumn};
+use crate::table::search::{Effort, Found, Searcher};
+use crate::table::vectors::{StoredVector, VectorColumn};
 
 /// What the canary found.
 pub struct Canary {

@@ -5,6 +5,7 @@
 //!   after, by time travel, other writers' commits accounted for (`compared`);
 //! - `files`, `indices_present`, `indices_covering`: the current version;
 //! - `contents`, above the level `quick`: what the rows hold, before and after;
+//! - `scalar_indices`, above the level `quick`: lookups in the current version;
 //! - `canary`, above the level `quick`: searches in the current version.
 //!
 //! A check that cannot be applied is skipped with the reason, and does not stand against the
@@ -19,6 +20,7 @@ mod fragments;
 mod indices_covering;
 mod indices_present;
 mod rows;
+mod scalar_indices;
 mod schema;
 mod tombstones;
 
@@ -60,6 +62,9 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         let contents = contents::check(&compared, table, spec.level, &spec.contents).await?;
         checks.extend(contents.rows);
         contents_read = contents.read;
+        checks.extend(
+            scalar_indices::check(&compared, table, spec.level, &spec.canary, &indices).await?,
+        );
         let canary = canary::check(table, &spec.canary, now.counts.rows, &indices).await?;
         checks.extend(canary.rows);
         canary_latency_ms = canary.latency_ms;

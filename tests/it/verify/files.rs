@@ -115,7 +115,7 @@ async fn a_missing_file_of_a_scalar_index_fails() {
         std::fs::remove_file(file).unwrap();
     }
     let outputs = bench.verify(&baseline).await;
-    assert_fails_by(&outputs, &[CheckId::Files]);
+    assert_fails_by(&outputs, &[CheckId::Files, CheckId::ScalarIndices]);
 }
 
 #[tokio::test]

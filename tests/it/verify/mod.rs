@@ -6,4 +6,5 @@ mod contents;
 mod files;
 mod indices;
 mod outcome;
+mod scalar;
 mod versions;
