@@ -95,39 +95,60 @@ impl Cargo {
 
     /// Builds the tool and the maker of sample tables, and says where cargo put them.
     pub fn build_programs(&self) -> Result<Programs> {
+        let built = self.build(&["--bin=lancedb-guard", "--example=sample_table"])?;
+        Ok(Programs {
+            guard: executable(&built, "lancedb-guard")?,
+            sample_table: executable(&built, "sample_table")?,
+        })
+    }
+
+    /// Builds the tool, in release mode with object stores or as the tests run it, and says where
+    /// cargo put it.
+    pub fn build_guard(&self, release: bool) -> Result<PathBuf> {
+        let mut arguments = vec!["--bin=lancedb-guard"];
+        if release {
+            arguments.extend(["--release", "--features=object-stores"]);
+        }
+        executable(&self.build(&arguments)?, "lancedb-guard")
+    }
+
+    /// Builds targets of the tool's package, and returns every executable by its target's name.
+    fn build(&self, arguments: &[&str]) -> Result<Vec<(String, PathBuf)>> {
         let mut building = self
             .command(&[
                 "build",
+                "--locked",
                 "--package=lancedb-guard",
-                "--bin=lancedb-guard",
-                "--example=sample_table",
                 "--message-format=json-render-diagnostics",
             ])
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start cargo")?;
-        let (mut guard, mut sample_table) = (None, None);
+        let mut built = Vec::new();
         if let Some(stdout) = building.stdout.take() {
             for line in BufReader::new(stdout).lines() {
                 let message: Value = serde_json::from_str(&line?).unwrap_or_default();
-                let Some(executable) = message["executable"].as_str() else {
-                    continue;
-                };
-                match message["target"]["name"].as_str() {
-                    Some("lancedb-guard") => guard = Some(executable.into()),
-                    Some("sample_table") => sample_table = Some(executable.into()),
-                    _ => {}
+                let name = message["target"]["name"].as_str();
+                if let (Some(name), Some(path)) = (name, message["executable"].as_str()) {
+                    built.push((name.to_owned(), path.into()));
                 }
             }
         }
         if !building.wait()?.success() {
             bail!("the build failed; its messages stand above");
         }
-        Ok(Programs {
-            guard: guard.context("cargo built no lancedb-guard")?,
-            sample_table: sample_table.context("cargo built no sample_table")?,
-        })
+        Ok(built)
     }
+}
+
+/// Finds one of the executables that cargo built.
+fn executable(built: &[(String, PathBuf)], name: &str) -> Result<PathBuf> {
+    built
+        .iter()
+        .find(|(target, _)| target == name)
+        .map(|(_, path)| path.clone())
+        .with_context(|| format!("cargo built no {name}"))
 }
 
 #[cfg(test)]

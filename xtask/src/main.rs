@@ -5,6 +5,7 @@
 
 mod cargo;
 mod demo;
+mod image;
 mod protoc;
 mod test;
 
@@ -33,6 +34,8 @@ enum Command {
     },
     /// Run every check: formatting, clippy, tests, demo.
     Test,
+    /// Build the container image from a binary that is built on this machine.
+    Image(image::Image),
     /// Write the JSON Schemas anew from the Rust types.
     Schemas,
     /// Make the fixture tables of the tests anew (needs Debian's package faketime).
@@ -63,6 +66,7 @@ fn run(command: Command) -> Result<()> {
             demo::run(&cargo, &folder)
         }
         Command::Test => test::run(&cargo),
+        Command::Image(image) => image::run(&cargo, &image),
         Command::Schemas => cargo.run(&[
             "run",
             "--quiet",
