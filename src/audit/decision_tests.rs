@@ -45,6 +45,8 @@ fn snapshot(case: Case) -> Snapshot {
         },
         fragments: FragmentFacts {
             count: case.fragments,
+            target_rows: 1000,
+            bytes_per_row: None,
             under_target: 0,
             active_rows: 1000,
             physical_rows: 1000,
@@ -105,6 +107,7 @@ fn snapshot(case: Case) -> Snapshot {
                 tasks: u64::from(case.fragments > case.fragments_expected),
                 no_task_reason: None,
                 after_index_merge: false,
+                target_rows: 1000,
                 fragments_to_rewrite: 0,
                 fragments_expected: case.fragments_expected,
                 rows_to_rewrite: 0,

@@ -35,6 +35,7 @@ use decision::{Decision, Thresholds};
 pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<AuditOutputs> {
     let options = RewriteOptions {
         target_rows: spec.target_rows_per_fragment,
+        target_bytes: spec.target_bytes_per_fragment,
         compaction: spec.compaction.clone(),
         indices: spec.indices.clone(),
     };

@@ -8,6 +8,10 @@
 //! A lost race or a stop loses no more than one batch. A table whose tasks fit into one is
 //! committed at once. What other writers append after the plan of the last batch is left for
 //! the next run, so that the phase ends however fast they are.
+//!
+//! Where a target in bytes bounds the rows of a fragment, a rewrite may make rows smaller (small
+//! files have much beside their rows) and the row target rise. Then it is planned again, so that
+//! the next run finds nothing to do.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -27,6 +31,10 @@ use crate::table::rewrite::{Rewrite, RewriteDone, RewritePlan};
 
 /// How long tasks are started for one batch.
 const BATCH_TIME: Duration = Duration::from_secs(60);
+
+/// Plans that follow on a whole one because the row target rose. Each of them leaves fewer
+/// fragments; the limit is for writers who keep the target going up and down meanwhile.
+const MAX_FOLLOWING: u32 = 8;
 
 /// Why a batch starts no more tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +56,8 @@ struct Batch {
     actual: Rewrite,
     /// The tasks of the plan that it did not start.
     left: Rewrite,
+    /// The row target of the plan.
+    target_rows: u64,
     end: End,
 }
 
@@ -62,6 +72,7 @@ pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) 
     let start = Instant::now();
     let mut retries = Retries::default();
     let mut done = Rewrite::NOTHING;
+    let mut following = 0;
     loop {
         let began = Instant::now();
         match batch(run, table, progress).await {
@@ -77,9 +88,24 @@ pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) 
                     progress.error = Some(run.stop.error());
                 }
                 // Going on after a batch that changed nothing would never end.
-                if batch.end != End::Full || !batch.actual.helps() {
+                if !batch.actual.helps() {
                     break;
                 }
+                let risen = batch.end == End::Whole
+                    && following < MAX_FOLLOWING
+                    && has_risen(run, table, batch.target_rows, progress).await;
+                following += u32::from(risen);
+                if batch.end != End::Full && !risen {
+                    break;
+                }
+            }
+            // What was approved is done; nobody approved that the target would rise.
+            Err(fault) if following > 0 && fault.kind == ErrorKind::PlanExceedsApproval => {
+                match table.plan_rewrite(&run.options).await {
+                    Ok(plan) => leave(progress, &mut stats, plan.total(), BudgetKind::Approval),
+                    Err(fault) => progress.error = Some(fault),
+                }
+                break;
             }
             Err(mut fault) => {
                 lost_race::note(table, &mut fault, progress).await;
@@ -96,6 +122,22 @@ pub async fn compact(run: &Run<'_>, table: &mut Table, progress: &mut Progress) 
     finish(table, progress, done, &mut stats).await;
     stats.duration_ms = elapsed_ms(start);
     stats
+}
+
+/// Whether the row target is higher than the one that a plan was made with.
+async fn has_risen(
+    run: &Run<'_>,
+    table: &Table,
+    target_rows: u64,
+    progress: &mut Progress,
+) -> bool {
+    match table.target(&run.options).await {
+        Ok(target) => target.rows > target_rows,
+        Err(fault) => {
+            progress.error.get_or_insert(fault);
+            false
+        }
+    }
 }
 
 /// Plans on the newest version, carries tasks out until the batch is full, and commits them.
@@ -127,6 +169,7 @@ async fn batch(run: &Run<'_>, table: &mut Table, progress: &mut Progress) -> Res
         promised,
         actual,
         left,
+        target_rows: plan.target_rows,
         end,
     })
 }

@@ -49,6 +49,7 @@ impl<'a> Run<'a> {
             .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let options = RewriteOptions {
             target_rows: spec.target_rows_per_fragment,
+            target_bytes: spec.target_bytes_per_fragment,
             compaction: spec.compaction.clone(),
             indices: spec.indices.clone(),
         };

@@ -60,6 +60,9 @@ pub enum BudgetKind {
     MaxVersionsToPrune,
     /// Seconds after which nothing is started.
     TimeBudgetSeconds,
+    /// What was approved. Everything in it was done; the row target rose with that, and so
+    /// there is more to merge, which a new approval may cover.
+    Approval,
 }
 
 /// What a run left for the next one.

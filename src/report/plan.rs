@@ -48,6 +48,9 @@ pub struct PlannedCompaction {
     pub no_task_reason: Option<NoTaskReason>,
     /// Whether the tasks need the index merges first.
     pub after_index_merge: bool,
+    /// Rows that a fragment should have: `target_rows_per_fragment`, or fewer where so many
+    /// would take more than `target_bytes_per_fragment`.
+    pub target_rows: u64,
     /// Fragments that are rewritten.
     pub fragments_to_rewrite: u64,
     /// Fragments of the table afterwards.

@@ -49,6 +49,13 @@ impl Spread {
 pub struct FragmentFacts {
     /// Fragments.
     pub count: u64,
+    /// Rows that a fragment should have: `target_rows_per_fragment`, or fewer where so many
+    /// would take more than `target_bytes_per_fragment`.
+    pub target_rows: u64,
+    /// Data bytes of a row, rounded up; absent for a table without rows or where a size is not
+    /// recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_row: Option<u64>,
     /// Fragments with fewer physical rows than the target.
     pub under_target: u64,
     /// Live rows.

@@ -76,6 +76,13 @@ pub struct AuditSpec {
     #[serde(default = "super::tuning::default_target_rows")]
     #[schemars(range(min = 1000, max = 1_000_000_000))]
     pub target_rows_per_fragment: u64,
+    /// Data bytes that a fragment should have at most, for wide rows: the row target is the
+    /// smaller of `target_rows_per_fragment` and the largest power of two of rows that fit, by
+    /// the bytes of a row that the manifest records. Give audit and compact the same. Absent:
+    /// rows alone decide.
+    #[serde(default)]
+    #[schemars(range(min = 1_048_576, max = 1_125_899_906_842_624_u64))]
+    pub target_bytes_per_fragment: Option<u64>,
     /// Audits in a row that must see bloat before it counts.
     #[serde(default = "AuditSpec::default_consecutive_runs")]
     #[schemars(range(min = 1, max = 1000))]

@@ -39,6 +39,13 @@ pub struct CompactSpec {
     #[serde(default = "super::tuning::default_target_rows")]
     #[schemars(range(min = 1000, max = 1_000_000_000))]
     pub target_rows_per_fragment: u64,
+    /// Data bytes that a fragment should have at most, for wide rows: the row target is the
+    /// smaller of `target_rows_per_fragment` and the largest power of two of rows that fit, by
+    /// the bytes of a row that the manifest records. Give audit and compact the same. Absent:
+    /// rows alone decide.
+    #[serde(default)]
+    #[schemars(range(min = 1_048_576, max = 1_125_899_906_842_624_u64))]
+    pub target_bytes_per_fragment: Option<u64>,
     /// For how many hours a superseded version stays readable. The floor is one hour.
     #[serde(default = "super::AuditSpec::default_retention_hours")]
     #[schemars(range(max = 876_000))]

@@ -3,6 +3,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use lance::dataset::fragment::FileFragment;
 
+use super::target::Target;
 use super::{Table, fault};
 use crate::error::Result;
 use crate::report::table::{FragmentFacts, Spread};
@@ -81,7 +82,7 @@ async fn sketch(fragment: &FileFragment) -> lance::Result<FragmentSketch> {
 #[must_use]
 pub fn fragment_facts(
     fragments: &[FragmentSketch],
-    target_rows: u64,
+    target: Target,
 ) -> (FragmentFacts, Vec<Unknown>) {
     let physical_rows = fragments.iter().map(|f| f.physical_rows).sum();
     let tombstones = fragments.iter().map(|f| f.deleted_rows).sum();
@@ -95,9 +96,11 @@ pub fn fragment_facts(
     }
     let facts = FragmentFacts {
         count: fragments.len() as u64,
+        target_rows: target.rows,
+        bytes_per_row: target.bytes_per_row,
         under_target: fragments
             .iter()
-            .filter(|f| f.physical_rows < target_rows)
+            .filter(|f| f.physical_rows < target.rows)
             .count() as u64,
         active_rows: fragments.iter().map(FragmentSketch::live_rows).sum(),
         physical_rows,

@@ -5,7 +5,7 @@
 //! - [`fragments`], [`versions`], [`refs`], [`indices`], [`coverage`], [`files`], [`format`]: facts
 //!   about the version that is read; [`snapshot`] gathers what a decision rests on.
 //! - [`counts`], [`history`]: what tells two versions apart.
-//! - [`planning`], [`grouping`]: what a compact step would do.
+//! - [`planning`], [`grouping`], [`target`]: what a compact step would do.
 //! - [`rewrite`], [`indices`], [`prune`]: what it does.
 //! - [`contents`], `hashing`: what the rows hold.
 //! - [`search`], [`vectors`]: searches with stored vectors.
@@ -32,6 +32,7 @@ pub mod rewrite;
 mod sampling;
 pub mod search;
 pub mod snapshot;
+pub mod target;
 pub mod vectors;
 pub mod versions;
 

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::fragments::FragmentSketch;
 use super::grouping::{GroupingOptions, fragments_after, groups};
 use super::indices::IndexSketch;
+use super::target::Target;
 use super::versions::Retention;
 use super::{Table, fault};
 use crate::error::Result;
@@ -29,6 +30,8 @@ use crate::spec::tuning::{CompactionTuning, IndexTuning, MergeSegments};
 pub struct RewriteOptions {
     /// Rows that a fragment should have.
     pub target_rows: u64,
+    /// Data bytes that so many rows may take; without it rows alone decide.
+    pub target_bytes: Option<u64>,
     /// How compaction works.
     pub compaction: CompactionTuning,
     /// What is done to indices.
@@ -37,10 +40,10 @@ pub struct RewriteOptions {
 
 impl RewriteOptions {
     /// The options as lance takes them. Plan and execution use the very same.
-    pub(super) fn for_lance(&self) -> CompactionOptions {
+    fn for_lance(&self, target: Target) -> CompactionOptions {
         let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         CompactionOptions {
-            target_rows_per_fragment: size(self.target_rows),
+            target_rows_per_fragment: size(target.rows),
             materialize_deletions: true,
             materialize_deletions_threshold: self.deletion_threshold(),
             batch_size: self.compaction.batch_rows.map(size),
@@ -61,9 +64,9 @@ impl RewriteOptions {
 
     /// The options as [`groups`] takes them.
     #[must_use]
-    pub fn grouping(&self) -> GroupingOptions {
+    pub fn grouping(&self, target: Target) -> GroupingOptions {
         GroupingOptions {
-            target_rows: self.target_rows,
+            target_rows: target.rows,
             deletion_threshold: self.deletion_threshold(),
         }
     }
@@ -84,10 +87,20 @@ pub struct PlanInput<'a> {
     pub options: &'a RewriteOptions,
 }
 
+impl PlanInput<'_> {
+    fn target(&self) -> Target {
+        self.options.target(self.fragments)
+    }
+}
+
 impl Table {
     /// lance's own plan on the version that is read.
-    pub(super) async fn compaction_plan(&self, options: &RewriteOptions) -> Result<CompactionPlan> {
-        plan_compaction(&self.dataset, &options.for_lance())
+    pub(super) async fn compaction_plan(
+        &self,
+        options: &RewriteOptions,
+        target: Target,
+    ) -> Result<CompactionPlan> {
+        plan_compaction(&self.dataset, &options.for_lance(target))
             .await
             .map_err(|e| fault::of_lance(&e, "planning the compaction"))
     }
@@ -97,7 +110,8 @@ impl Table {
     /// # Errors
     /// Where a manifest cannot be read.
     pub async fn groups_of_lance(&self, options: &RewriteOptions) -> Result<Vec<Vec<u64>>> {
-        let plan = self.compaction_plan(options).await?;
+        let target = self.target(options).await?;
+        let plan = self.compaction_plan(options, target).await?;
         Ok(plan
             .compaction_tasks()
             .map(|task| task.task.fragments.iter().map(|f| f.id).collect())
@@ -109,7 +123,8 @@ impl Table {
     /// # Errors
     /// Where a manifest cannot be read.
     pub async fn plan(&self, input: PlanInput<'_>) -> Result<Plan> {
-        let lance_plan = self.compaction_plan(input.options).await?;
+        let target = input.target();
+        let lance_plan = self.compaction_plan(input.options, target).await?;
         let now: Vec<Vec<usize>> = lance_plan
             .compaction_tasks()
             .map(|task| positions(&task.task.fragments, input.fragments).collect())
@@ -120,7 +135,7 @@ impl Table {
             groups(
                 input.fragments,
                 &coverage(input.fragments, input.indices, merging),
-                input.options.grouping(),
+                input.options.grouping(target),
             ),
             &input,
         );
@@ -159,6 +174,7 @@ impl Table {
                 tasks: outcome.tasks,
                 no_task_reason: reason.filter(|_| outcome.tasks == 0),
                 after_index_merge: merge_helps,
+                target_rows: target.rows,
                 fragments_to_rewrite: outcome.fragments_rewritten,
                 fragments_expected: outcome.fragments_expected,
                 rows_to_rewrite: outcome.rows,
@@ -184,13 +200,14 @@ struct Outcome {
 
 impl Outcome {
     fn of(groups: Vec<Vec<usize>>, input: &PlanInput<'_>) -> Self {
+        let target = input.target().rows;
         let rewritten = || groups.iter().flatten().map(|i| &input.fragments[*i]);
         let count = rewritten().count() as u64;
         let added: u64 = groups
             .iter()
             .map(|group| {
                 let live = group.iter().map(|i| input.fragments[*i].live_rows()).sum();
-                fragments_after(live, input.options.target_rows)
+                fragments_after(live, target)
             })
             .sum();
         Self {
@@ -256,7 +273,12 @@ fn no_task_reason(input: &PlanInput<'_>, now: &Outcome, merge_helps: bool) -> Op
         return Some(NoTaskReason::EmptyTable);
     }
     let uncovered = vec![Vec::new(); input.fragments.len()];
-    let apart = !groups(input.fragments, &uncovered, input.options.grouping()).is_empty();
+    let apart = !groups(
+        input.fragments,
+        &uncovered,
+        input.options.grouping(input.target()),
+    )
+    .is_empty();
     if apart {
         let merging = input.options.indices.merge_segments == MergeSegments::WhenBlocking;
         return Some(if !merging {
@@ -322,7 +344,7 @@ fn plan_id(table: &Table, input: &PlanInput<'_>, outcome: &Outcome) -> String {
         "{}\n{}\n{}\n{:?}\n{}",
         table.id().key,
         table.version(),
-        input.options.target_rows,
+        input.target().rows,
         outcome.groups,
         input.retention.oldest_kept,
     );

@@ -73,6 +73,8 @@ impl Rewrite {
 pub struct RewritePlan {
     /// The tasks.
     pub tasks: Vec<RewriteTask>,
+    /// Rows that each fragment should have.
+    pub target_rows: u64,
     /// As lance froze them when it planned; the commit takes the very same.
     options: CompactionOptions,
 }
@@ -115,8 +117,9 @@ impl Table {
     /// # Errors
     /// Where a manifest cannot be read.
     pub async fn plan_rewrite(&self, options: &RewriteOptions) -> Result<RewritePlan> {
-        let plan = self.compaction_plan(options).await?;
         let fragments = self.fragment_sketches().await?;
+        let target = options.target(&fragments);
+        let plan = self.compaction_plan(options, target).await?;
         let tasks = plan
             .compaction_tasks()
             .map(|task| {
@@ -134,12 +137,13 @@ impl Table {
                         ..Rewrite::NOTHING
                     });
                 }
-                expected.fragments_added = fragments_after(live, options.target_rows);
+                expected.fragments_added = fragments_after(live, target.rows);
                 RewriteTask { task, expected }
             })
             .collect();
         Ok(RewritePlan {
             tasks,
+            target_rows: target.rows,
             options: plan.options().clone(),
         })
     }

@@ -83,7 +83,11 @@ impl Table {
         options: &RewriteOptions,
     ) -> Result<Snapshot> {
         let fragment_sketches = self.fragment_sketches().await?;
-        let (fragments, mut unknown) = fragment_facts(&fragment_sketches, options.target_rows);
+        let target = options.target(&fragment_sketches);
+        let (fragments, mut unknown) = fragment_facts(&fragment_sketches, target);
+        if let Some(fact) = options.unmeasured(&fragment_sketches) {
+            unknown.push(fact);
+        }
         if self.has_blob_files() {
             unknown.push(Unknown::new(
                 "blob_files",

@@ -20,3 +20,4 @@ mod retention;
 mod stops;
 mod stores;
 mod verify;
+mod wide_rows;

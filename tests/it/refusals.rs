@@ -189,16 +189,21 @@ async fn the_foretelling_of_a_plan_agrees_with_lance() {
         for percent in [0.0, 5.0, 10.0, 11.0, 40.0, 100.0] {
             let options = RewriteOptions {
                 target_rows,
+                target_bytes: None,
                 compaction: CompactionTuning {
                     deletion_threshold_percent: percent,
                     ..CompactionTuning::default()
                 },
                 indices: IndexTuning::default(),
             };
-            let foretold: Vec<Vec<u64>> = groups(&fragments, &uncovered, options.grouping())
-                .into_iter()
-                .map(|group| group.into_iter().map(|at| fragments[at].id).collect())
-                .collect();
+            let foretold: Vec<Vec<u64>> = groups(
+                &fragments,
+                &uncovered,
+                options.grouping(options.target(&fragments)),
+            )
+            .into_iter()
+            .map(|group| group.into_iter().map(|at| fragments[at].id).collect())
+            .collect();
             let planned = guard.groups_of_lance(&options).await.unwrap();
             assert_eq!(
                 foretold, planned,
