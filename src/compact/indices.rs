@@ -144,7 +144,7 @@ async fn work(
     phase
 }
 
-/// Merges each wanted index for itself, and names those that fail.
+/// Merges each wanted index for itself, and names those that lance cannot rebuild.
 async fn one_by_one(
     run: &Run<'_>,
     table: &mut Table,
@@ -152,14 +152,16 @@ async fn one_by_one(
     wanted: impl Fn(&IndexSketch) -> bool,
     phase: &mut IndexPhase,
 ) {
-    let names: Vec<String> = match sketches(table).await {
-        Ok(indices) => indices
-            .iter()
-            .filter(|index| wanted(index))
-            .map(|index| index.fact.name.clone())
-            .collect(),
-        Err(_) => Vec::new(),
+    let indices = match sketches(table).await {
+        Ok(indices) => indices,
+        Err(fault) => {
+            phase.status = Progress::status_of(&fault);
+            progress.error = Some(fault);
+            return;
+        }
     };
+    let wanted_indices = indices.iter().filter(|index| wanted(index));
+    let names: Vec<String> = wanted_indices.map(|i| i.fact.name.clone()).collect();
     for name in names {
         let this = |index: &IndexSketch| index.fact.name == name && wanted(index);
         match attempt(run, table, progress, this).await {
@@ -171,10 +173,18 @@ async fn one_by_one(
                 phase.actual.segments_merged += actual.segments_merged;
                 phase.actual.indices.extend(actual.indices);
             }
-            Err(fault) => phase.left_behind.push(IndexLeftBehind {
-                name,
-                reason: fault.message,
-            }),
+            Err(fault) if fault.kind == ErrorKind::Internal => {
+                phase.left_behind.push(IndexLeftBehind {
+                    name,
+                    reason: fault.message,
+                });
+            }
+            // A store that fails is no fault of the index, and must not look like a success.
+            Err(fault) => {
+                phase.status = Progress::status_of(&fault);
+                progress.error = Some(fault);
+                return;
+            }
         }
     }
 }

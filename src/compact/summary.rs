@@ -97,7 +97,12 @@ fn done(outputs: &CompactOutputs) -> String {
         ));
     }
     if parts.is_empty() {
-        return "Nothing was changed.".to_owned();
+        return if outputs.table_changed {
+            "A part was done, and could not be looked at afterwards."
+        } else {
+            "Nothing was changed."
+        }
+        .to_owned();
     }
     let text = parts.join(", ");
     let mut letters = text.chars();

@@ -101,12 +101,32 @@ fn kind_of_chain(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
                     return Some(ErrorKind::StorageDenied);
                 }
                 std::io::ErrorKind::NotFound => return Some(ErrorKind::TableDamaged),
+                _ if is_lost_device(io) => return Some(ErrorKind::StorageUnreachable),
                 _ => {}
             }
         }
         cause = error.source();
     }
     None
+}
+
+/// A disk that cannot be read, or a network volume that went away. By its number on Linux, where
+/// the kinds of the standard library do not tell: EIO 5, ENXIO 6, ENODEV 19, ESHUTDOWN 108.
+fn is_lost_device(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as Kind;
+    let kinds = [
+        Kind::StaleNetworkFileHandle,
+        Kind::TimedOut,
+        Kind::NotConnected,
+        Kind::HostUnreachable,
+        Kind::NetworkUnreachable,
+        Kind::NetworkDown,
+        Kind::ConnectionRefused,
+        Kind::ConnectionReset,
+        Kind::ConnectionAborted,
+        Kind::BrokenPipe,
+    ];
+    kinds.contains(&error.kind()) || matches!(error.raw_os_error(), Some(5 | 6 | 19 | 108))
 }
 
 /// A file that is missing, or shorter than its reader was told.
@@ -149,6 +169,9 @@ fn kind_of_text(text: &str) -> Option<ErrorKind> {
         "timed out",
         "timeout",
         "service unavailable",
+        "input/output error (os error 5)",
+        "stale file handle (os error 116)",
+        "transport endpoint is not connected (os error 107)",
     ]) {
         Some(ErrorKind::StorageUnreachable)
     } else if has(&[
@@ -196,8 +219,9 @@ fn finish(kind: ErrorKind, doing: &str, text: &str) -> GuardError {
     }
 }
 
-/// An engine text on one line, without source positions, shortened.
+/// An engine text on one line, without source positions and settings, shortened.
 fn tidy(text: &str) -> String {
+    let text = without_settings(text);
     let mut kept: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
         // A source position, such as `/…/dataset/cleanup.rs:733:51`.
@@ -216,9 +240,59 @@ fn tidy(text: &str) -> String {
     line
 }
 
+/// Without lance's upload settings, which no operator of this tool has set.
+fn without_settings(text: &str) -> String {
+    let parts = text.find("LANCE_INITIAL_UPLOAD_SIZE=").and_then(|at| {
+        let before = text[..at].rfind(" (")?;
+        let after = at + text[at..].find(')')? + 1;
+        Some((&text[..before], &text[after..]))
+    });
+    parts.map_or_else(
+        || text.to_owned(),
+        |(before, after)| format!("{before}{after}"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lost_volume_is_an_unreachable_storage_and_a_full_one_is_full() {
+        for (number, kind) in [
+            (5, ErrorKind::StorageUnreachable),
+            (116, ErrorKind::StorageUnreachable),
+            (107, ErrorKind::StorageUnreachable),
+            (28, ErrorKind::StorageFull),
+            (122, ErrorKind::StorageFull),
+            (13, ErrorKind::StorageDenied),
+            (30, ErrorKind::StorageDenied),
+        ] {
+            let io = || std::io::Error::from_raw_os_error(number);
+            let wrapped = lance::Error::io_source(Box::new(io()));
+            assert_eq!(kind_of_lance(&wrapped), kind, "{number}");
+            // As lance has it where it keeps the text alone.
+            assert_eq!(
+                kind_of_text(&format!("writing: {}", io())),
+                Some(kind),
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
+    fn upload_settings_go() {
+        assert_eq!(
+            tidy(
+                "single PUT of a failed after 9µs (12 bytes, LANCE_INITIAL_UPLOAD_SIZE=5 bytes, LANCE_UPLOAD_CONCURRENCY=10): full"
+            ),
+            "single PUT of a failed after 9µs: full"
+        );
+        assert_eq!(
+            tidy("LANCE_INITIAL_UPLOAD_SIZE=5"),
+            "LANCE_INITIAL_UPLOAD_SIZE=5"
+        );
+    }
 
     #[test]
     fn source_positions_and_line_breaks_go() {

@@ -37,6 +37,7 @@ pub mod vectors;
 pub mod versions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lance::Dataset;
 use lance_io::object_store::WrappingObjectStore;
@@ -64,10 +65,28 @@ impl std::fmt::Debug for Table {
 }
 
 /// How a table is opened.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// Wraps the object store, for tests that count requests or let them fail.
     pub store_wrapper: Option<Arc<dyn WrappingObjectStore>>,
+    /// How long opening may take. A store that accepts a connection and never answers would
+    /// otherwise hold a run for many minutes, whatever its own time-outs say.
+    pub deadline: Duration,
+}
+
+impl OpenOptions {
+    /// How long opening may take, where nothing else is asked for. The slowest store that was
+    /// seen to fail in order took 13 s.
+    pub const DEADLINE: Duration = Duration::from_secs(60);
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            store_wrapper: None,
+            deadline: Self::DEADLINE,
+        }
+    }
 }
 
 impl Table {

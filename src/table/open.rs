@@ -1,7 +1,6 @@
 //! Finds and opens a table without creating anything.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use lance::dataset::ReadParams;
 use lance_io::object_store::ObjectStoreParams;
@@ -10,15 +9,11 @@ use super::{OpenOptions, Table, fault, table_id};
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::spec::{Location, TableName};
 
-/// How long opening may take. Object stores that accept a connection and never answer would
-/// otherwise hold a run for many minutes, whatever their own time-outs say.
-const OPEN_DEADLINE: Duration = Duration::from_secs(120);
-
 /// Names that are shown where a table is not found.
 const NEAREST_NAMES: usize = 3;
 
 impl Table {
-    /// Opens a table at its newest version.
+    /// Opens a table at its newest version, within the deadline of the options.
     ///
     /// # Errors
     /// `database_not_found`, `table_not_found`, `storage_*`, `manifest_scheme_mixed`,
@@ -29,31 +24,30 @@ impl Table {
         storage_options: &BTreeMap<String, String>,
         options: &OpenOptions,
     ) -> Result<Self> {
-        // lancedb creates a local folder that does not exist, and a typing error in a path
-        // would look like a database without tables.
-        if let Location::Local(path) = location {
-            is_folder(path)?;
-        }
         let opening = open(location, name, storage_options, options);
-        tokio::time::timeout(OPEN_DEADLINE, opening)
+        tokio::time::timeout(options.deadline, opening)
             .await
-            .unwrap_or_else(|_| {
-                Err(GuardError::new(
-                    ErrorKind::StorageUnreachable,
-                    format!(
-                        "{} did not answer within {} s",
-                        location.printable(),
-                        OPEN_DEADLINE.as_secs()
-                    ),
-                ))
-            })
+            .unwrap_or_else(|_| Err(no_answer(location, options)))
     }
 }
 
+/// The error of a store that did not answer in time.
+fn no_answer(location: &Location, options: &OpenOptions) -> GuardError {
+    GuardError::new(
+        ErrorKind::StorageUnreachable,
+        format!(
+            "{} did not answer within {} s",
+            location.printable(),
+            options.deadline.as_secs_f64()
+        ),
+    )
+    .hint("Nothing was changed. Something accepts the connection and never answers: check the endpoint, a proxy or firewall on the way, and for a local path that the volume it lies on is still there.")
+}
+
 /// Whether a local database is there, and may be looked into.
-fn is_folder(path: &std::path::Path) -> Result<()> {
+async fn is_folder(path: &std::path::Path) -> Result<()> {
     let shown = path.display();
-    match std::fs::metadata(path) {
+    match tokio::fs::metadata(path).await {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => Err(GuardError::new(
             ErrorKind::DatabaseNotFound,
@@ -79,6 +73,11 @@ async fn open(
     storage_options: &BTreeMap<String, String>,
     options: &OpenOptions,
 ) -> Result<Table> {
+    // lancedb creates a local folder that does not exist, and a typing error in a path would
+    // look like a database without tables.
+    if let Location::Local(path) = location {
+        is_folder(path).await?;
+    }
     let doing = "opening the database";
     let connection = lancedb::connect(&location.to_open())
         .storage_options(storage_options.clone())

@@ -46,6 +46,11 @@ impl Db {
         self.folder.path()
     }
 
+    /// The folder alone, which goes when it is dropped.
+    pub fn into_folder(self) -> TempDir {
+        self.folder
+    }
+
     /// The folder of table `t`.
     pub fn table_path(&self) -> std::path::PathBuf {
         self.path().join("t.lance")
@@ -77,6 +82,7 @@ impl Db {
         let uri = format!("file-object-store://{}", self.path().display());
         let options = OpenOptions {
             store_wrapper: Some(Arc::new(watch.clone())),
+            ..OpenOptions::default()
         };
         let name = TableName::parse("t").unwrap();
         Table::open(&Location::Remote(uri), &name, &BTreeMap::new(), &options)

@@ -8,6 +8,7 @@ mod approval;
 mod budgets;
 mod command_line;
 mod compat;
+mod faults;
 mod fixtures;
 mod guard;
 mod harness;

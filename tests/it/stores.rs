@@ -1,19 +1,23 @@
-//! An object store that writes down every request, and can do something before one.
+//! An object store that writes down every request, can do something before one, and can let
+//! some of them fail.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::future::{BoxFuture, ready};
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
 use lance_io::object_store::WrappingObjectStore;
 use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    UploadPart,
 };
 
 /// What a request does.
@@ -26,6 +30,121 @@ pub enum Op {
     Copy,
 }
 
+/// Which requests of a kind meet a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The nth, the 2nth and so on.
+    Every(u64),
+    /// The nth and all after it.
+    From(u64),
+}
+
+impl Which {
+    fn hits(self, number: u64) -> bool {
+        match self {
+            Self::Every(n) => number.is_multiple_of(n),
+            Self::From(n) => number >= n,
+        }
+    }
+}
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not done, and fails as a store that is overloaded says it.
+    Fails,
+    /// It is done, but its answer is lost.
+    AnswerLost,
+    /// It is done late.
+    Late(Duration),
+    /// It never ends.
+    Hangs,
+    /// It fails as on a full disk, once this many bytes were written.
+    Full(u64),
+}
+
+/// Faults of one kind of request.
+#[derive(Debug)]
+pub struct Faults {
+    op: Op,
+    which: Which,
+    fault: Fault,
+    seen: AtomicU64,
+    hits: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Faults {
+    pub fn new(op: Op, which: Which, fault: Fault) -> Arc<Self> {
+        Arc::new(Self {
+            op,
+            which,
+            fault,
+            seen: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+        })
+    }
+
+    /// Requests that met the fault.
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// What happens to those requests.
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    /// Bytes that were written.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether the answer of the request is to be lost; an error if the request fails.
+    async fn meet(&self, op: Op, bytes: u64) -> Result<bool> {
+        if op != self.op
+            || !self
+                .which
+                .hits(self.seen.fetch_add(1, Ordering::Relaxed) + 1)
+        {
+            return Ok(false);
+        }
+        if let Fault::Full(limit) = self.fault
+            && self.written.fetch_add(bytes, Ordering::Relaxed) + bytes <= limit
+        {
+            return Ok(false);
+        }
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        match self.fault {
+            Fault::Fails => Err(overloaded()),
+            Fault::AnswerLost => Ok(true),
+            Fault::Late(delay) => {
+                tokio::time::sleep(delay).await;
+                Ok(false)
+            }
+            Fault::Hangs => std::future::pending().await,
+            Fault::Full(_) => Err(full()),
+        }
+    }
+}
+
+fn overloaded() -> object_store::Error {
+    let source = "Server returned non-2xx status code: 503 Service Unavailable: <Code>SlowDown</Code> <RequestId>4442587FB7D0A2F9</RequestId>";
+    object_store::Error::Generic {
+        store: "S3",
+        source: source.into(),
+    }
+}
+
+/// As the local file system says it.
+fn full() -> object_store::Error {
+    object_store::Error::Generic {
+        store: "LocalFileSystem",
+        source: Box::new(std::io::Error::from_raw_os_error(28)),
+    }
+}
+
 /// Something to do before a request goes on.
 pub type Before = Arc<dyn Fn(Op, String) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -34,9 +153,18 @@ pub type Before = Arc<dyn Fn(Op, String) -> BoxFuture<'static, ()> + Send + Sync
 pub struct Watch {
     seen: Arc<Mutex<Vec<(Op, String)>>>,
     before: Option<Before>,
+    faults: Option<Arc<Faults>>,
 }
 
 impl Watch {
+    /// Lets some requests meet a fault.
+    pub fn with_faults(faults: &Arc<Faults>) -> Self {
+        Self {
+            faults: Some(faults.clone()),
+            ..Self::default()
+        }
+    }
+
     /// Does something before each request.
     pub fn before(before: Before) -> Self {
         Self {
@@ -62,11 +190,44 @@ impl Watch {
         self.seen.lock().unwrap().push((op, path.to_owned()));
     }
 
-    async fn pass(&self, op: Op, path: &Path) {
+    /// Does what comes before a request, then the request.
+    async fn pass<T>(
+        &self,
+        op: Op,
+        path: &Path,
+        bytes: usize,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         self.note(op, path.as_ref());
         if let Some(before) = &self.before {
             before(op, path.to_string()).await;
         }
+        let Some(faults) = &self.faults else {
+            return request.await;
+        };
+        let lost = faults.meet(op, bytes as u64).await?;
+        let answer = request.await;
+        if lost { Err(overloaded()) } else { answer }
+    }
+
+    /// A listing, which fails before its first entry.
+    fn pass_list(
+        &self,
+        prefix: Option<&Path>,
+        entries: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.note(Op::List, prefix.map_or("", AsRef::as_ref));
+        let Some(faults) = self.faults.clone() else {
+            return entries;
+        };
+        let first = async move {
+            match faults.meet(Op::List, 0).await {
+                Ok(false) => entries,
+                Ok(true) => stream::once(ready(Err(overloaded()))).boxed(),
+                Err(error) => stream::once(ready(Err(error))).boxed(),
+            }
+        };
+        stream::once(first).flatten().boxed()
     }
 }
 
@@ -113,8 +274,9 @@ impl ObjectStore for Watched {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
-        self.watch.pass(Op::Write, location).await;
-        self.inner.put_opts(location, payload, options).await
+        let bytes = payload.content_length();
+        let request = self.inner.put_opts(location, payload, options);
+        self.watch.pass(Op::Write, location, bytes, request).await
     }
 
     async fn put_multipart_opts(
@@ -122,13 +284,18 @@ impl ObjectStore for Watched {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.watch.pass(Op::Write, location).await;
-        self.inner.put_multipart_opts(location, options).await
+        let request = self.inner.put_multipart_opts(location, options);
+        let inner = self.watch.pass(Op::Write, location, 0, request).await?;
+        Ok(Box::new(Upload {
+            inner,
+            location: location.clone(),
+            watch: self.watch.clone(),
+        }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.watch.pass(Op::Read, location).await;
-        self.inner.get_opts(location, options).await
+        let request = self.inner.get_opts(location, options);
+        self.watch.pass(Op::Read, location, 0, request).await
     }
 
     async fn get_ranges(
@@ -136,26 +303,30 @@ impl ObjectStore for Watched {
         location: &Path,
         ranges: &[Range<u64>],
     ) -> Result<Vec<bytes::Bytes>> {
-        self.watch.pass(Op::Read, location).await;
-        self.inner.get_ranges(location, ranges).await
+        let request = self.inner.get_ranges(location, ranges);
+        self.watch.pass(Op::Read, location, 0, request).await
     }
 
     fn delete_stream(
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        let watch = self.watch.clone();
-        let locations = locations.inspect(move |location| {
-            if let Ok(location) = location {
-                watch.note(Op::Delete, location.as_ref());
-            }
-        });
-        self.inner.delete_stream(locations.boxed())
+        let (inner, watch) = (self.inner.clone(), self.watch.clone());
+        locations
+            .then(move |location| {
+                let (inner, watch) = (inner.clone(), watch.clone());
+                async move {
+                    let location = location?;
+                    let request = inner.delete(&location);
+                    watch.pass(Op::Delete, &location, 0, request).await?;
+                    Ok(location)
+                }
+            })
+            .boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.watch.note(Op::List, prefix.map_or("", AsRef::as_ref));
-        self.inner.list(prefix)
+        self.watch.pass_list(prefix, self.inner.list(prefix))
     }
 
     fn list_with_offset(
@@ -163,22 +334,50 @@ impl ObjectStore for Watched {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.watch.note(Op::List, prefix.map_or("", AsRef::as_ref));
-        self.inner.list_with_offset(prefix, offset)
+        let entries = self.inner.list_with_offset(prefix, offset);
+        self.watch.pass_list(prefix, entries)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.watch.note(Op::List, prefix.map_or("", AsRef::as_ref));
-        self.inner.list_with_delimiter(prefix).await
+        let request = self.inner.list_with_delimiter(prefix);
+        let folder = prefix.cloned().unwrap_or_default();
+        self.watch.pass(Op::List, &folder, 0, request).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.watch.pass(Op::Copy, to).await;
-        self.inner.copy_opts(from, to, options).await
+        let request = self.inner.copy_opts(from, to, options);
+        self.watch.pass(Op::Copy, to, 0, request).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.watch.pass(Op::Copy, to).await;
-        self.inner.rename_opts(from, to, options).await
+        let request = self.inner.rename_opts(from, to, options);
+        self.watch.pass(Op::Copy, to, 0, request).await
+    }
+}
+
+/// A large file that is written in parts.
+#[derive(Debug)]
+struct Upload {
+    inner: Box<dyn MultipartUpload>,
+    location: Path,
+    watch: Watch,
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
+        let (watch, location) = (self.watch.clone(), self.location.clone());
+        let bytes = payload.content_length();
+        let request = self.inner.put_part(payload);
+        async move { watch.pass(Op::Write, &location, bytes, request).await }.boxed()
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let request = self.inner.complete();
+        self.watch.pass(Op::Write, &self.location, 0, request).await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
     }
 }
