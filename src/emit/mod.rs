@@ -109,6 +109,7 @@ mod tests {
             post_fragment_count: 1,
             post_tombstone_count: 0,
             canary_latency_ms: Some(1.25),
+            canary_latency_before_ms: None,
             contents_read: None,
             checks: (0..checks).map(check).collect(),
             concurrent_commits: Vec::new(),

@@ -36,6 +36,8 @@ pub enum CheckId {
     ScalarIndices,
     /// Stored vectors, or rows of a table without vectors, are found again.
     Canary,
+    /// The recall of a vector index is not lower than before by more than is allowed.
+    Recall,
 }
 
 impl CheckId {
@@ -53,6 +55,7 @@ impl CheckId {
             Self::Contents => "contents",
             Self::ScalarIndices => "scalar_indices",
             Self::Canary => "canary",
+            Self::Recall => "recall",
         }
     }
 }
@@ -201,6 +204,10 @@ pub struct VerifyOutputs {
     /// Median time of a canary search in milliseconds; absent where none ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary_latency_ms: Option<f64>,
+    /// Median time of the same kind of search in the version before compaction, in
+    /// milliseconds; absent where none ran. Never judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary_latency_before_ms: Option<f64>,
     /// What the check of the contents read; absent where it read nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contents_read: Option<ContentsRead>,

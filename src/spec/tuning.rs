@@ -102,7 +102,7 @@ impl Default for PruneTuning {
 }
 
 /// How the searches work that prove the table still answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CanaryTuning {
     /// Stored vectors that are searched for, in each vector column.
@@ -114,6 +114,13 @@ pub struct CanaryTuning {
     /// Stored keys that are looked up in each scalar index.
     #[schemars(range(min = 1, max = 1000))]
     pub keys: u32,
+    /// Stored vectors by which the recall of each vector index is measured, before and after.
+    /// The check reads the column once in each of the two versions; 0 leaves it out.
+    #[schemars(range(min = 0, max = 1000))]
+    pub recall_queries: u32,
+    /// The recall of an index may be lower than before by this much, as a part of 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_recall_drop: f64,
     /// Chooses the stored vectors and keys; the same seed on the same version chooses the same.
     pub seed: u64,
 }
@@ -124,6 +131,8 @@ impl Default for CanaryTuning {
             queries: 5,
             neighbours: 10,
             keys: 20,
+            recall_queries: 20,
+            max_recall_drop: 0.05,
             seed: 42,
         }
     }

@@ -43,6 +43,8 @@ pub struct IndexCoverage {
     pub column: String,
     /// What it is, if it is a vector index.
     pub vector: Option<VectorIndex>,
+    /// The segments that this build can read.
+    pub segments: usize,
     /// Live rows in the fragments that it covers; none where the coverage is not recorded, or
     /// where this build cannot read the index.
     pub rows_indexed: Option<u64>,
@@ -123,6 +125,7 @@ impl Table {
                     .to_owned(),
                 column,
                 vector,
+                segments: segments.len(),
                 rows_indexed: known.then_some(rows_indexed),
                 uncovered,
             });

@@ -20,13 +20,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::contents::Part;
 use super::coverage::IndexCoverage;
 use super::sampling::draw;
-use super::{Table, fault};
+use super::{ROW_ADDR, Table, fault};
 use crate::error::{ErrorKind, GuardError, Result};
 
 const DOING: &str = "looking up keys";
-
-/// The column of row addresses, as lance names it.
-const ROW_ADDR: &str = "_rowaddr";
 
 /// Rows that are read in search of deleted ones, at most.
 const READ_AT_MOST: usize = 65_536;

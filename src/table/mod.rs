@@ -8,13 +8,14 @@
 //! - [`planning`], [`grouping`], [`target`]: what a compact step would do.
 //! - [`rewrite`], [`indices`], [`prune`]: what it does.
 //! - [`contents`], `hashing`: what the rows hold.
-//! - [`search`], [`vectors`]: searches with stored vectors.
+//! - [`search`], [`vectors`], [`exact`]: searches with stored vectors.
 //! - [`lookup`]: stored keys, through a scalar index and without it.
 //! - `sampling`: seeded choices.
 
 pub mod contents;
 pub mod counts;
 pub mod coverage;
+pub mod exact;
 pub mod fault;
 pub mod files;
 pub mod format;
@@ -45,6 +46,9 @@ use lance_io::object_store::WrappingObjectStore;
 use crate::error::Result;
 use crate::report::table::TableId;
 use crate::spec::{Location, TableName};
+
+/// The column of row addresses, as lance names it.
+const ROW_ADDR: &str = "_rowaddr";
 
 /// An open table at one version.
 #[derive(Clone)]

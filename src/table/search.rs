@@ -9,8 +9,10 @@ use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 use futures::TryStreamExt;
 use lance::dataset::ROW_ID;
 use lance::datatypes::{format_field_path_minimal, parse_field_path};
+use lancedb::DistanceType;
 use lancedb::query::{ExecutableQuery, QueryBase, Select};
 
+use super::coverage::Metric;
 use super::vectors::StoredVector;
 use super::{Table, fault};
 use crate::error::{ErrorKind, GuardError, Result};
@@ -23,13 +25,15 @@ const WIDE_CANDIDATES: u64 = 20_000;
 pub enum Effort {
     /// As an application that sets nothing but the limit.
     Usual,
+    /// As [`Effort::Usual`], with so many times the neighbours compared exactly.
+    Refined(u32),
     /// Every partition, and as many candidates compared exactly as the table's rows allow.
     Wide {
         /// Rows of the table.
         rows: u64,
     },
-    /// Without the index.
-    Flat,
+    /// Without the index, by the metric that it has.
+    Flat(Metric),
 }
 
 /// What a search found.
@@ -96,7 +100,17 @@ impl Searcher {
             .column(path);
         match effort {
             Effort::Usual => {}
-            Effort::Flat => query = query.bypass_vector_index(),
+            Effort::Refined(factor) => query = query.refine_factor(factor),
+            Effort::Flat(metric) => {
+                query = query.bypass_vector_index();
+                // Without its index a search falls back to L2.
+                query = match metric {
+                    Metric::L2 | Metric::Unknown => query,
+                    Metric::Cosine => query.distance_type(DistanceType::Cosine),
+                    Metric::Dot => query.distance_type(DistanceType::Dot),
+                    Metric::Hamming => query.distance_type(DistanceType::Hamming),
+                };
+            }
             Effort::Wide { rows } => {
                 let candidates = rows.clamp(1, WIDE_CANDIDATES);
                 let factor = candidates.div_ceil(limit.max(1) as u64);

@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type, UInt8Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use futures::TryStreamExt;
 use lance::dataset::{ProjectionRequest, ROW_ID};
@@ -146,6 +146,17 @@ impl Table {
 
 /// The vectors of a batch that are finite and not zero, in an order that the seed chooses.
 fn usable(batch: &RecordBatch, path: &str, seed: u64) -> Result<Vec<StoredVector>> {
+    let mut vectors = all_in(batch, path)?;
+    vectors.retain(|vector| {
+        vector.values.iter().all(|value| value.is_finite())
+            && vector.values.iter().any(|value| *value != 0.0)
+    });
+    vectors.sort_by_key(|vector| (mixed(seed ^ mixed(vector.row_id)), vector.row_id));
+    Ok(vectors)
+}
+
+/// The vectors of a batch that are not null, with their row ids.
+pub(super) fn all_in(batch: &RecordBatch, path: &str) -> Result<Vec<StoredVector>> {
     let unexpected = || {
         GuardError::new(
             ErrorKind::Internal,
@@ -156,39 +167,36 @@ fn usable(batch: &RecordBatch, path: &str, seed: u64) -> Result<Vec<StoredVector
         .column_by_name(ROW_ID)
         .and_then(|column| column.as_primitive_opt::<UInt64Type>())
         .ok_or_else(unexpected)?;
-    let parts = parse_field_path(path).map_err(|_| unexpected())?;
-    let (top, below) = parts.split_first().ok_or_else(unexpected)?;
-    let mut levels = vec![batch.column_by_name(top).ok_or_else(unexpected)?.clone()];
-    for part in below {
-        let inner = levels
-            .last()
-            .and_then(|level| level.as_struct_opt())
-            .and_then(|level| level.column_by_name(part))
-            .ok_or_else(unexpected)?
-            .clone();
-        levels.push(inner);
-    }
+    let levels = levels(batch, path).ok_or_else(unexpected)?;
     let lists = levels
         .last()
         .and_then(|level| level.as_fixed_size_list_opt())
         .ok_or_else(unexpected)?;
-    let mut vectors = Vec::new();
-    for row in 0..batch.num_rows() {
-        if levels.iter().any(|level| level.is_null(row)) {
-            continue;
-        }
-        if let Some(values) = numbers(&lists.value(row))
-            && values.iter().all(|value| value.is_finite())
-            && values.iter().any(|value| *value != 0.0)
-        {
-            vectors.push(StoredVector {
+    Ok((0..batch.num_rows())
+        .filter(|row| levels.iter().all(|level| level.is_valid(*row)))
+        .filter_map(|row| {
+            Some(StoredVector {
                 row_id: ids.value(row),
-                values,
-            });
-        }
+                values: numbers(&lists.value(row))?,
+            })
+        })
+        .collect())
+}
+
+/// A column and those around it, the outermost first: a take puts a nested column out inside the
+/// outer one, a scan under its path.
+fn levels(batch: &RecordBatch, path: &str) -> Option<Vec<ArrayRef>> {
+    if let Some(flat) = batch.column_by_name(path) {
+        return Some(vec![flat.clone()]);
     }
-    vectors.sort_by_key(|vector| (mixed(seed ^ mixed(vector.row_id)), vector.row_id));
-    Ok(vectors)
+    let parts = parse_field_path(path).ok()?;
+    let (top, below) = parts.split_first()?;
+    let mut levels = vec![batch.column_by_name(top)?.clone()];
+    for part in below {
+        let outer = levels.last()?.as_struct_opt()?;
+        levels.push(outer.column_by_name(part)?.clone());
+    }
+    Some(levels)
 }
 
 /// The numbers of a vector as lancedb takes them; none if one is null.

@@ -134,6 +134,15 @@ impl Run<'_> {
             vectors.len(),
             if finds_itself { "itself and " } else { "" }
         );
+        // The first search loads the index, which is not what the others take.
+        let limit = self.tuning.neighbours as usize;
+        let warmed_up = self
+            .searcher
+            .search(&column.path, &vectors[0], limit, Effort::Usual)
+            .await;
+        if let Err(error) = warmed_up {
+            return failed_by(CheckId::Canary, expected, error);
+        }
         let mut tally = Tally::default();
         for vector in &vectors {
             let searched = self
@@ -180,7 +189,7 @@ impl Run<'_> {
             // Rows without a vector are no neighbours: ask how many there are to be found.
             let flat = self
                 .searcher
-                .search(path, vector, limit, Effort::Flat)
+                .search(path, vector, limit, Effort::Flat(metric))
                 .await?;
             let (found, there) = (found.neighbours.len(), flat.neighbours.len());
             if found < there {
@@ -270,7 +279,7 @@ fn describe(tally: &Tally, vectors: usize, finds_itself: bool) -> String {
     parts.join("; ")
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;

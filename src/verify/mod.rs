@@ -6,7 +6,8 @@
 //! - `files`, `indices_present`, `indices_covering`: the current version;
 //! - `contents`, above the level `quick`: what the rows hold, before and after;
 //! - `scalar_indices`, above the level `quick`: lookups in the current version;
-//! - `canary`, above the level `quick`: searches in the current version.
+//! - `canary`, above the level `quick`: searches in the current version;
+//! - `recall`, above the level `quick`: searches before and after.
 //!
 //! A check that cannot be applied is skipped with the reason, and does not stand against the
 //! verification. A check that the engine cannot carry out, because it cannot read what the check
@@ -19,6 +20,7 @@ mod files;
 mod fragments;
 mod indices_covering;
 mod indices_present;
+mod recall;
 mod rows;
 mod scalar_indices;
 mod schema;
@@ -57,6 +59,7 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         mut checks,
     } = structure_of(table, baseline, spec.pre_fragments, spec.pre_tombstones).await?;
     let mut canary_latency_ms = None;
+    let mut canary_latency_before_ms = None;
     let mut contents_read = None;
     if spec.level > Level::Quick {
         let contents = contents::check(&compared, table, spec.level, &spec.contents).await?;
@@ -68,6 +71,9 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         let canary = canary::check(table, &spec.canary, now.counts.rows, &indices).await?;
         checks.extend(canary.rows);
         canary_latency_ms = canary.latency_ms;
+        let recall = recall::check(&compared, table, &spec.canary, &indices).await?;
+        checks.extend(recall.rows);
+        canary_latency_before_ms = recall.latency_before_ms;
     }
 
     let verification_passed = checks.iter().all(|row| row.passed);
@@ -117,6 +123,7 @@ pub async fn run(spec: &VerifySpec, table: &Table, clock: &Clock) -> Result<Veri
         post_fragment_count: now.counts.fragments,
         post_tombstone_count: now.counts.tombstones,
         canary_latency_ms,
+        canary_latency_before_ms,
         contents_read,
         checks,
         concurrent_commits,

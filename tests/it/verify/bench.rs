@@ -195,6 +195,10 @@ impl Bench {
         for (name, value) in fields.as_object().unwrap() {
             spec[name] = value.clone();
         }
+        // As many searches as it takes, which are slow without optimisation.
+        if spec["canary"]["recall_queries"].is_null() {
+            spec["canary"]["recall_queries"] = json!(3);
+        }
         let spec: VerifySpec = serde_json::from_str(&spec.to_string()).unwrap();
         let before = files_in(&self.folder());
         let outputs = lancedb_guard::verify::run(&spec, &self.open().await, &clock())

@@ -339,17 +339,21 @@ async fn an_index_whose_files_are_gone_fails() {
         std::fs::remove_file(file).unwrap();
     }
     let outputs = verified(&bench).await;
-    assert_fails_by(&outputs, &[CheckId::Files, CheckId::Canary]);
+    assert_fails_by(
+        &outputs,
+        &[CheckId::Files, CheckId::Canary, CheckId::Recall],
+    );
 }
 
 #[tokio::test]
-async fn an_index_overwritten_with_as_many_other_bytes_fails_by_the_canary_alone() {
+async fn an_index_overwritten_with_as_many_other_bytes_fails_by_the_searches_alone() {
     let bench = Bench::new(batch(0..300)).await;
     index(&bench, "vector", Index::IvfFlat(flat())).await;
     for (file, length) in files_in(&bench.folder().join("_indices")) {
         std::fs::write(file, vec![0x5A; usize::try_from(length).unwrap()]).unwrap();
     }
-    assert_fails_by(&verified(&bench).await, &[CheckId::Canary]);
+    let outputs = verified(&bench).await;
+    assert_fails_by(&outputs, &[CheckId::Canary, CheckId::Recall]);
 }
 
 /// An index that says it covers a fragment whose vectors it does not hold: the fault that no

@@ -6,5 +6,6 @@ mod contents;
 mod files;
 mod indices;
 mod outcome;
+mod recall;
 mod scalar;
 mod versions;
