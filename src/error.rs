@@ -69,6 +69,8 @@ pub enum ErrorKind {
     ShallowClone,
     /// The plan is larger than what was approved, by more than the allowance.
     PlanExceedsApproval,
+    /// The volume of the table has less space than the plan needs.
+    InsufficientSpace,
     /// The table is damaged: a referenced file is missing or a file cannot be read.
     TableDamaged,
     /// Lost against concurrent writers after all retries.
@@ -108,6 +110,7 @@ impl ErrorKind {
             | Self::AutoCleanupSet
             | Self::ShallowClone
             | Self::PlanExceedsApproval
+            | Self::InsufficientSpace
             | Self::TableDamaged => Exit::Refused,
             Self::CommitConflict => Exit::LostRace,
             Self::PartlyDone => Exit::PartlyDone,

@@ -19,6 +19,7 @@ use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::Unknown;
 use crate::report::audit::{AuditManifest, AuditOutputs};
 use crate::report::plan::NoTaskReason;
+use crate::report::text::bytes;
 use crate::spec::audit::PruneEstimate;
 use crate::spec::{AuditSpec, Step};
 use crate::state;
@@ -60,6 +61,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         ));
     }
     warnings.extend(standing_warnings(&snapshot));
+    warnings.extend(space_warning(&snapshot, table));
     if !decision.indices_lost.is_empty() {
         warnings.push(format!(
             "indices that the last audit saw are gone: {}",
@@ -153,6 +155,19 @@ async fn estimate_prune(
     snapshot
         .unknown
         .push(Unknown::new("plan.prune.estimate", reason));
+}
+
+/// A compact step that would be refused for want of space.
+fn space_warning(snapshot: &Snapshot, table: &Table) -> Option<String> {
+    let needed = snapshot.plan.free_bytes_needed?;
+    let free = table.free_bytes()?;
+    (snapshot.plan.commits() && needed > free).then(|| {
+        format!(
+            "a compact step may write {}, and the volume of the table has {} free: it refuses unless there is room",
+            bytes(needed),
+            bytes(free)
+        )
+    })
 }
 
 /// What an operator should know of the table's set-up.

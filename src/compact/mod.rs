@@ -18,6 +18,7 @@ mod progress;
 mod prune;
 mod retry;
 mod rewrite;
+mod space;
 mod start;
 mod summary;
 

@@ -233,16 +233,39 @@ fn before_task(
     if run.out_of_time() {
         return Some(End::Budget(BudgetKind::TimeBudgetSeconds));
     }
+    let batching = Batching {
+        max_bytes: run.spec.max_bytes_to_rewrite,
+        batch_bytes: run.options.compaction.batch_bytes,
+    };
     let batch = started.and(next);
-    if let Some(limit) = run.spec.max_bytes_to_rewrite
-        && committed.and(batch).bytes.is_none_or(|bytes| bytes > limit)
-    {
+    if batching.above_budget(committed, batch) {
         return Some(End::Budget(BudgetKind::MaxBytesToRewrite));
     }
-    // A task whose size is not known fills a batch of its own.
-    let limit = run.options.compaction.batch_bytes;
-    let full = batch.bytes.is_none_or(|bytes| bytes > limit) || batch_began.elapsed() >= BATCH_TIME;
+    let full = batching.is_full(batch) || batch_began.elapsed() >= BATCH_TIME;
     (full && started.tasks > 0).then_some(End::Full)
+}
+
+/// How many bytes a batch and a run hold. A task whose size is not known fills a batch of its
+/// own and fits into no budget.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Batching {
+    /// Bytes of all batches.
+    pub(super) max_bytes: Option<u64>,
+    /// Bytes of one.
+    pub(super) batch_bytes: u64,
+}
+
+impl Batching {
+    /// Whether a batch would go beyond the budget of the run.
+    pub(super) fn above_budget(self, committed: Rewrite, batch: Rewrite) -> bool {
+        self.max_bytes
+            .is_some_and(|limit| committed.and(batch).bytes.is_none_or(|bytes| bytes > limit))
+    }
+
+    /// Whether a batch would be too large, if it is not the first task alone.
+    pub(super) fn is_full(self, batch: Rewrite) -> bool {
+        batch.bytes.is_none_or(|bytes| bytes > self.batch_bytes)
+    }
 }
 
 /// Notes what a budget left.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::ceiling::Ceiling;
 use super::identity::Identity;
+use super::space;
 use crate::audit::hours;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, GuardError, Result};
@@ -47,12 +48,7 @@ impl<'a> Run<'a> {
         let deadline = spec
             .time_budget_seconds
             .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
-        let options = RewriteOptions {
-            target_rows: spec.target_rows_per_fragment,
-            target_bytes: spec.target_bytes_per_fragment,
-            compaction: spec.compaction.clone(),
-            indices: spec.indices.clone(),
-        };
+        let options = RewriteOptions::from(spec);
         let cutoff = clock.evaluated_at - hours(spec.stale_version_retention_hours)?;
         let (_, damage) = table.storage_facts().await?;
         if let Some(first) = damage.first() {
@@ -78,6 +74,7 @@ impl<'a> Run<'a> {
         }
         let planned = planned_sizes(spec, &found);
         ceiling.check(&planned)?;
+        space::check(spec, &options, table, &found).await?;
         Ok(Self {
             found,
             planned,
@@ -94,6 +91,17 @@ impl<'a> Run<'a> {
     /// Whether the time budget is used up.
     pub(super) fn out_of_time(&self) -> bool {
         self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+impl From<&CompactSpec> for RewriteOptions {
+    fn from(spec: &CompactSpec) -> Self {
+        Self {
+            target_rows: spec.target_rows_per_fragment,
+            target_bytes: spec.target_bytes_per_fragment,
+            compaction: spec.compaction.clone(),
+            indices: spec.indices.clone(),
+        }
     }
 }
 

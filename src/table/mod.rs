@@ -8,6 +8,7 @@
 //! - [`planning`], [`grouping`], [`target`]: what a compact step would do.
 //! - [`rewrite`], [`indices`], [`prune`]: what it does.
 //! - [`contents`], `hashing`: what the rows hold.
+//! - [`volume`]: how much room there is.
 //! - [`search`], [`vectors`], [`exact`]: searches with stored vectors.
 //! - [`lookup`]: stored keys, through a scalar index and without it.
 //! - `sampling`: seeded choices.
@@ -36,6 +37,7 @@ pub mod snapshot;
 pub mod target;
 pub mod vectors;
 pub mod versions;
+pub mod volume;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +48,7 @@ use lance_io::object_store::WrappingObjectStore;
 use crate::error::Result;
 use crate::report::table::TableId;
 use crate::spec::{Location, TableName};
+use volume::Volume;
 
 /// The column of row addresses, as lance names it.
 const ROW_ADDR: &str = "_rowaddr";
@@ -56,6 +59,7 @@ pub struct Table {
     id: TableId,
     dataset: Dataset,
     lancedb: lancedb::Table,
+    volume: Volume,
 }
 
 impl std::fmt::Debug for Table {
@@ -73,6 +77,8 @@ impl std::fmt::Debug for Table {
 pub struct OpenOptions {
     /// Wraps the object store, for tests that count requests or let them fail.
     pub store_wrapper: Option<Arc<dyn WrappingObjectStore>>,
+    /// Stands in for what the volume of the table has free, for tests.
+    pub free_bytes: Option<u64>,
     /// How long opening may take. A store that accepts a connection and never answers would
     /// otherwise hold a run for many minutes, whatever its own time-outs say.
     pub deadline: Duration,
@@ -88,6 +94,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             store_wrapper: None,
+            free_bytes: None,
             deadline: Self::DEADLINE,
         }
     }

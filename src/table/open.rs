@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lance::dataset::ReadParams;
 use lance_io::object_store::ObjectStoreParams;
 
+use super::volume::Volume;
 use super::{OpenOptions, Table, fault, table_id};
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::spec::{Location, TableName};
@@ -115,6 +116,7 @@ async fn open(
         id: table_id(location, name),
         dataset: dataset.as_ref().clone(),
         lancedb,
+        volume: Volume::of(location, name, options),
     })
 }
 
