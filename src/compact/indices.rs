@@ -11,6 +11,7 @@ use crate::report::approval::Approval;
 use crate::report::compact::{BudgetKind, IndexLeftBehind, IndexPhase, IndexWork, PhaseStatus};
 use crate::stop::Stop;
 use crate::table::Table;
+use crate::table::fragments::FragmentSketch;
 use crate::table::indices::{IndexSketch, MIN_ROWS_TO_TRAIN};
 
 /// How long an index merge may go on after a stop was asked.
@@ -215,14 +216,15 @@ async fn attempt(
         return Ok(IndexWork::default());
     }
     progress.changed = true;
-    let after = sketches(table).await?;
+    let fragments = table.fragment_sketches().await?;
+    let after = table.index_sketches(&fragments).await?;
     let mut work = IndexWork::default();
     for old in before {
         let Some(new) = after.iter().find(|i| i.fact.name == old.fact.name) else {
             continue;
         };
         let merged = old.fact.segments.saturating_sub(new.fact.segments);
-        let covered = old.rows_unindexed().saturating_sub(new.rows_unindexed());
+        let covered = rows_newly_covered(&old, new, &fragments);
         // A commit that covers nothing more did nothing for the index.
         if merged + covered > 0 {
             work.segments_merged += merged;
@@ -231,6 +233,16 @@ async fn attempt(
         }
     }
     Ok(work)
+}
+
+/// Rows that no segment covered before and one covers after, whatever others wrote meanwhile.
+fn rows_newly_covered(old: &IndexSketch, new: &IndexSketch, fragments: &[FragmentSketch]) -> u64 {
+    let covers = |index: &IndexSketch, id| index.segments.iter().any(|s| s.contains(&id));
+    fragments
+        .iter()
+        .filter(|fragment| covers(new, fragment.id) && !covers(old, fragment.id))
+        .map(FragmentSketch::live_rows)
+        .sum()
 }
 
 async fn sketches(table: &Table) -> Result<Vec<IndexSketch>> {

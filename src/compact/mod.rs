@@ -218,6 +218,9 @@ fn warnings(
     for index in merge.left_behind.iter().chain(&catch_up.left_behind) {
         warnings.push(format!("index {}: {}", index.name, index.reason));
     }
+    if let Some(late) = &cleanup.late_refs {
+        warnings.extend(prune::late_warnings(late));
+    }
     if cleanup.failed_deletes > 0 {
         warnings.extend(cleanup.note.clone());
     }

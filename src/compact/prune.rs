@@ -82,6 +82,7 @@ async fn attempt(
     stats.versions_left = (retention.existing.len() as u64).saturating_sub(pruned.counts.versions);
     stats.actual = pruned.counts;
     stats.failed_deletes = pruned.failed_deletes;
+    stats.late_refs = late_refs(table, &versions, &retention).await?;
     if pruned.failed_deletes > 0 {
         stats.note = Some(format!(
             "{} could not be deleted; the next prune finds them again",
@@ -118,6 +119,44 @@ async fn look(run: &Run<'_>, table: &Table) -> Result<(Retention, RefFacts)> {
     Ok((retention, refs))
 }
 
+/// Tags and branches on versions that were deleted all the same. Lance reads them when its cleanup
+/// begins, and cannot see one that comes later.
+async fn late_refs(
+    table: &Table,
+    pruned: &[u64],
+    retention: &Retention,
+) -> Result<Option<RefFacts>> {
+    let mut refs = table.refs(retention.oldest_kept).await?;
+    refs.tags.retain(|tag| pruned.contains(&tag.version));
+    refs.branches
+        .retain(|branch| pruned.contains(&branch.version));
+    if refs == RefFacts::default() {
+        return Ok(None);
+    }
+    let left = table.versions_between(0, retention.current).await?;
+    refs.tags.retain(|tag| !left.contains(&tag.version));
+    refs.branches
+        .retain(|branch| !left.contains(&branch.version));
+    Ok((refs != RefFacts::default()).then_some(refs))
+}
+
+/// What an operator should know of them.
+pub fn late_warnings(late: &RefFacts) -> Vec<String> {
+    let tags = late.tags.iter().map(|tag| {
+        format!(
+            "tag {} was created on version {} while that was being deleted, and refers to nothing any more: delete the tag",
+            tag.name, tag.version
+        )
+    });
+    let branches = late.branches.iter().map(|branch| {
+        format!(
+            "branch {} was started from version {} while that was being deleted, and may lack files: check that it can be read",
+            branch.name, branch.version
+        )
+    });
+    tags.chain(branches).collect()
+}
+
 /// What the retention and the references leave to prune, and why no more.
 fn describe(stats: &mut CleanupStats, retention: &Retention, refs: &RefFacts, hours: f64) {
     stats.oldest_kept = retention.oldest_kept;
@@ -149,6 +188,7 @@ fn empty(run: &Run<'_>, status: PhaseStatus) -> CleanupStats {
         oldest_kept: run.found.retention.oldest_kept,
         versions_left: run.found.versions.count,
         kept_refs: run.found.refs.clone(),
+        late_refs: None,
         note: None,
         duration_ms: 0,
     }

@@ -205,6 +205,10 @@ pub struct CleanupStats {
     pub versions_left: u64,
     /// Tags and branches that were kept.
     pub kept_refs: RefFacts,
+    /// Tags and branches that somebody created on a version while it was being deleted: such a
+    /// tag refers to nothing, and such a branch may lack files. Absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_refs: Option<RefFacts>,
     /// Why nothing was pruned, or less than one could expect; absent where all is as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -75,7 +75,12 @@ impl Table {
             .map_err(|e| fault::of_lance(&e, "listing the versions"))
     }
 
-    async fn versions_between(&self, first: u64, last: u64) -> Result<Vec<u64>> {
+    /// The versions from `first` to `last`, both included, that exist now, oldest first. One
+    /// listing, no manifest.
+    ///
+    /// # Errors
+    /// Where the store does not answer.
+    pub async fn versions_between(&self, first: u64, last: u64) -> Result<Vec<u64>> {
         Ok(self
             .dataset
             .version_refs()

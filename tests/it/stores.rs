@@ -216,11 +216,16 @@ impl Watch {
         prefix: Option<&Path>,
         entries: BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.note(Op::List, prefix.map_or("", AsRef::as_ref));
-        let Some(faults) = self.faults.clone() else {
-            return entries;
-        };
+        let path = prefix.map_or_else(String::new, ToString::to_string);
+        self.note(Op::List, &path);
+        let (before, faults) = (self.before.clone(), self.faults.clone());
         let first = async move {
+            if let Some(before) = before {
+                before(Op::List, path).await;
+            }
+            let Some(faults) = faults else {
+                return entries;
+            };
             match faults.meet(Op::List, 0).await {
                 Ok(false) => entries,
                 Ok(true) => stream::once(ready(Err(overloaded()))).boxed(),

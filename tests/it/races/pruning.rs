@@ -1,9 +1,9 @@
-//! Other writers and readers at the same time.
+//! Tags, branches, readers and slow writers beside a prune.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
@@ -11,130 +11,117 @@ use futures::FutureExt;
 use lance_io::object_store::ObjectStoreParams;
 use lancedb_guard::clock::Clock;
 use lancedb_guard::compact;
-use lancedb_guard::emit::{self, Format};
-use lancedb_guard::error::{ErrorKind, GuardError};
-use lancedb_guard::report::compact::{CompactOutputs, RemediationStatus};
-use lancedb_guard::report::outcome::Outcome;
-use lancedb_guard::spec::{Location, Step, TableName};
+use lancedb_guard::error::ErrorKind;
+use lancedb_guard::report::compact::RemediationStatus;
+use lancedb_guard::spec::{Location, TableName};
 use lancedb_guard::stop::Stop;
 use lancedb_guard::table::{OpenOptions, Table};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Db, ahead, files_in, one_hour};
+use super::{assert_whole, compact_while, first, five_fragments};
+use crate::harness::{Db, ahead, one_hour};
 use crate::stores::{Before, Op, Watch};
-use crate::{guard, tables};
+use crate::tables;
 
-/// Compacts while `other` happens once, just before the first data file is written: after the
-/// plan, and before the commit.
-pub async fn compact_during<F>(
-    db: &Db,
-    fields: Value,
-    other: impl Fn(lancedb::Table) -> F + Send + Sync + 'static,
-) -> Result<CompactOutputs, GuardError>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let writer = db.lancedb().await;
-    let other = Arc::new(other);
-    let done = Arc::new(AtomicBool::new(false));
-    let before: Before = Arc::new(move |op, path| {
-        let first =
-            op == Op::Write && path.contains("/data/") && !done.swap(true, Ordering::SeqCst);
-        let (writer, other) = (writer.clone(), other.clone());
+/// How many rows a version has.
+async fn rows_of(db: &Db, version: u64) -> u64 {
+    let table = db.table().await.at(version).await.unwrap();
+    table.counts().await.unwrap().rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tag_or_branch_that_came_after_the_plan_keeps_its_version() {
+    let db = five_fragments().await;
+    let at = first(Op::Write, "/data/");
+    let (outputs, _) = compact_while(&db, one_hour(), ahead(), at, |table| async move {
+        tables::tag(&table, "keep", 2).await.unwrap();
+        tables::branch(&table, "aside", 3).await.unwrap();
+    })
+    .await;
+    let outputs = outputs.unwrap();
+    assert_eq!(outputs.error, None);
+    assert_eq!(outputs.conflicts, []);
+    assert_eq!(outputs.plan.prune.versions, 4);
+    // The compaction made two more, 6 and 7, of which 5 and 6 are superseded.
+    assert_eq!(outputs.cleanup_stats.actual.versions, 4);
+    let kept = &outputs.cleanup_stats.kept_refs;
+    assert_eq!((kept.tags[0].version, kept.branches[0].version), (2, 3));
+    assert_eq!((rows_of(&db, 2).await, rows_of(&db, 3).await), (200, 300));
+    assert_whole(&db, 0..500).await;
+}
+
+/// The nth listing of a folder.
+fn listing(number: usize, folder: &'static str) -> impl Fn(Op, &str) -> bool + Send + Sync {
+    let seen = AtomicUsize::new(1);
+    move |op, path| {
+        op == Op::List && path.ends_with(folder) && seen.fetch_add(1, Ordering::SeqCst) == number
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tag_or_branch_that_came_after_the_last_look_keeps_its_version() {
+    let db = five_fragments().await;
+    // Branches are listed by the plan, by the last look, by lance's foretelling, and by its
+    // cleanup, which lists the tags next.
+    let at = listing(4, "/_refs/branches");
+    // lance sees what a branch refers to only if it was started under the very same location.
+    let uri = format!("file-object-store://{}", db.path().display());
+    let same = lancedb::connect(&uri).execute().await.unwrap();
+    let same = tables::open(&same, "t").await.unwrap();
+    let (outputs, happened) = compact_while(&db, one_hour(), ahead(), at, move |table| {
+        let same = same.clone();
         async move {
-            if first {
-                other(writer).await;
-            }
+            tables::tag(&table, "keep", 2).await.unwrap();
+            tables::branch(&same, "aside", 3).await.unwrap();
         }
-        .boxed()
-    });
-    let table = db.open_watched(&Watch::before(before)).await;
-    let spec = serde_json::from_str(&db.spec("compact", fields)).unwrap();
-    let clock = Clock {
-        evaluated_at: Utc::now(),
-    };
-    compact::run(&spec, table, &clock, &Stop::default()).await
-}
-
-async fn five_fragments() -> Db {
-    let db = Db::new().await;
-    let table = db.create(100).await;
-    tables::append_times(&table, 4, 100).await.unwrap();
-    db
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lost_race_is_planned_again_and_won() {
-    let db = five_fragments().await;
-    let outputs = compact_during(&db, json!({}), |table| async move {
-        tables::delete(&table, "id = 3").await.unwrap();
     })
-    .await
-    .unwrap();
-    assert_eq!(outputs.remediation_status, RemediationStatus::Success);
-    assert_eq!(outputs.compaction_stats.conflicts, 1);
-    assert_eq!(outputs.baseline.after.rows, 499);
-    assert_eq!(outputs.baseline.after.fragments, 1);
-    assert!(outputs.checks.findings.is_empty());
-    // The file of the lost attempt is left: no version refers to it, and it may not be deleted.
-    let data = db.table_path().join("data");
-    assert_eq!(files_in(&data), 5 + 1 + 1);
-    db.compact(one_hour(), ahead()).await;
-    assert_eq!(files_in(&data), 1 + 1);
+    .await;
+    assert!(happened);
+    let outputs = outputs.unwrap();
+    assert_eq!(outputs.error, None);
+    assert_eq!(rows_of(&db, 2).await, 200);
+    assert_eq!(rows_of(&db, 3).await, 300);
+    let same = tables::open(&lancedb::connect(&uri).execute().await.unwrap(), "t").await;
+    let branch = same.unwrap().checkout_branch("aside", None).await;
+    let ids = tables::ids(&branch.unwrap()).await.unwrap();
+    assert_eq!(ids, (0..300).collect::<Vec<_>>());
+    assert_eq!(outputs.cleanup_stats.late_refs, None);
+    assert_whole(&db, 0..500).await;
 }
 
+/// lance reads tags and branches when its cleanup begins. Whoever creates one on a stale version
+/// while that is being deleted gets one that refers to nothing or lacks files; the table itself
+/// is whole, and the outputs say it.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_meanwhile_is_no_conflict() {
+async fn a_tag_or_branch_on_a_version_that_is_being_deleted_is_named() {
     let db = five_fragments().await;
-    let outputs = compact_during(&db, json!({}), |table| async move {
-        tables::append(&table, 10).await.unwrap();
+    // By lance's foretelling, and then by its cleanup, which deletes manifests last.
+    let at = listing(2, "t.lance/data");
+    let (outputs, happened) = compact_while(&db, one_hour(), ahead(), at, |table| async move {
+        tables::tag(&table, "late", 2).await.unwrap();
+        tables::branch(&table, "aside", 3).await.unwrap();
     })
-    .await
-    .unwrap();
-    assert_eq!(outputs.compaction_stats.conflicts, 0);
-    assert_eq!(outputs.baseline.after.fragments, 2);
-    assert_eq!(outputs.baseline.after.rows, 510);
-    assert_eq!(outputs.remediation_status, RemediationStatus::Success);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_race_lost_for_good_exits_with_five_and_is_retryable() {
-    let db = five_fragments().await;
-    let error = compact_during(&db, json!({"conflict_retries": 0}), |table| async move {
-        tables::delete(&table, "id = 3").await.unwrap();
-    })
-    .await
-    .unwrap_err();
-    assert_eq!(error.kind, ErrorKind::CommitConflict);
-    assert_eq!(error.code, 5);
-    assert!(error.retryable);
-    let outcome = Outcome::failure(Some(Step::Compact), error);
-    guard::snapshot(
-        "ends_commit_conflict",
-        &emit::render(Format::Kestra, &outcome, &[]),
-    );
-    assert_eq!(tables::ids(&db.lancedb().await).await.unwrap().len(), 499);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn four_compactors_at_once_lose_no_row_and_converge() {
-    let db = Db::new().await;
-    let table = db.create(100).await;
-    tables::append_times(&table, 29, 100).await.unwrap();
-    let runs = (0..4).map(|_| db.compact(json!({}), Utc::now()));
-    let outputs = futures::future::join_all(runs).await;
-    let won = outputs
-        .iter()
-        .filter(|o| o.compaction_stats.actual.fragments_removed == 30)
-        .count();
-    assert_eq!(won, 1);
-    assert!(outputs.iter().all(|o| o.error.is_none()));
-    let counts = db.table().await.counts().await.unwrap();
-    assert_eq!((counts.fragments, counts.rows), (1, 3000));
+    .await;
+    assert!(happened);
+    let outputs = outputs.unwrap();
+    assert_eq!(outputs.error, None);
+    let late = outputs.cleanup_stats.late_refs.unwrap();
     assert_eq!(
-        tables::ids(&db.lancedb().await).await.unwrap(),
-        (0..3000).collect::<Vec<_>>()
+        (late.tags[0].name.as_str(), late.tags[0].version),
+        ("late", 2)
     );
+    assert_eq!(late.branches[0].name, "aside");
+    let told: Vec<&str> = outputs
+        .warnings
+        .iter()
+        .map(|warning| warning.split(" was ").next().unwrap())
+        .collect();
+    assert_eq!(told, ["tag late", "branch aside"]);
+    let gone = db.table().await.at(2).await.unwrap_err();
+    assert_eq!(gone.kind, ErrorKind::VersionNotFound);
+    let branch = db.lancedb().await.checkout_branch("aside", None).await;
+    assert!(tables::ids(&branch.unwrap()).await.is_err());
+    assert_whole(&db, 0..500).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
