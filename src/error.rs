@@ -65,6 +65,8 @@ pub enum ErrorKind {
     TableTooNew,
     /// The table prunes itself on every commit, and so would outside this tool's retention.
     AutoCleanupSet,
+    /// Another writer committed within `quiet_minutes`.
+    WritersActive,
     /// The table is a shallow clone, which this step would damage.
     ShallowClone,
     /// The plan is larger than what was approved, by more than the allowance.
@@ -108,6 +110,7 @@ impl ErrorKind {
             | Self::ManifestSchemeMixed
             | Self::TableTooNew
             | Self::AutoCleanupSet
+            | Self::WritersActive
             | Self::ShallowClone
             | Self::PlanExceedsApproval
             | Self::InsufficientSpace
@@ -179,7 +182,10 @@ impl GuardError {
             hint: None,
             retryable: matches!(
                 kind,
-                ErrorKind::CommitConflict | ErrorKind::StorageUnreachable | ErrorKind::Stopped
+                ErrorKind::CommitConflict
+                    | ErrorKind::StorageUnreachable
+                    | ErrorKind::WritersActive
+                    | ErrorKind::Stopped
             ),
             context: BTreeMap::new(),
             faults: Vec::new(),

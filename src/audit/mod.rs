@@ -9,6 +9,7 @@ pub mod decision;
 pub mod growth;
 pub mod pressures;
 pub mod summary;
+pub mod writers;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::report::Unknown;
 use crate::report::audit::{AuditManifest, AuditOutputs};
 use crate::report::plan::NoTaskReason;
 use crate::report::text::bytes;
+use crate::report::writers::WriterActivity;
 use crate::spec::audit::PruneEstimate;
 use crate::spec::{AuditSpec, Step};
 use crate::state;
@@ -52,6 +54,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
         clock.evaluated_at,
     );
     estimate_prune(spec, table, &decision, &mut snapshot).await;
+    let writers = writer_activity(table, clock, &mut snapshot).await;
 
     let mut warnings: Vec<String> = read.warning.iter().cloned().collect();
     if let Some(first) = damage.first() {
@@ -62,6 +65,10 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
     }
     warnings.extend(standing_warnings(&snapshot));
     warnings.extend(space_warning(&snapshot, table));
+    let bytes_to_rewrite = snapshot.plan.compaction.bytes_to_rewrite;
+    warnings.extend(writers.as_ref().and_then(|activity| {
+        writers::warning(activity, bytes_to_rewrite, spec.compaction.batch_bytes)
+    }));
     if !decision.indices_lost.is_empty() {
         warnings.push(format!(
             "indices that the last audit saw are gone: {}",
@@ -94,6 +101,7 @@ pub async fn run(spec: &AuditSpec, table: &Table, clock: &Clock) -> Result<Audit
             indices: snapshot.indices.iter().map(|i| i.fact.clone()).collect(),
             indices_lost: decision.indices_lost,
             storage,
+            writers,
             format: snapshot.format.clone(),
             pressures: decision.pressures,
             consecutive_bloated_runs: decision.entry.consecutive_bloated_runs,
@@ -168,6 +176,24 @@ fn space_warning(snapshot: &Snapshot, table: &Table) -> Option<String> {
             bytes(free)
         )
     })
+}
+
+/// What other writers committed lately. That it cannot be read keeps nobody from the other facts.
+async fn writer_activity(
+    table: &Table,
+    clock: &Clock,
+    snapshot: &mut Snapshot,
+) -> Option<WriterActivity> {
+    let existing = &snapshot.retention.existing;
+    match writers::activity(table, existing, clock.evaluated_at).await {
+        Ok(activity) => Some(activity),
+        Err(error) => {
+            snapshot
+                .unknown
+                .push(Unknown::new("writers", error.message));
+            None
+        }
+    }
 }
 
 /// What an operator should know of the table's set-up.

@@ -4,16 +4,10 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::table::Table;
-use crate::table::history::Commit;
-
-/// Property that names the run; no two runs share a value.
-const RUN: &str = "lancedb_guard.run";
+use crate::table::history::{Commit, RESERVATION, RUN_PROPERTY};
 
 /// Property that names the execution of the flow, for people.
 const EXECUTION: &str = "lancedb_guard.execution_id";
-
-/// lance reserves fragment ids in a commit of its own, which carries no properties.
-const RESERVATION: &str = "ReserveFragments";
 
 /// Who commits.
 #[derive(Debug, Clone)]
@@ -27,7 +21,7 @@ impl Identity {
     pub fn new(execution_id: &str) -> Self {
         Self {
             properties: HashMap::from([
-                (RUN.to_owned(), uuid::Uuid::new_v4().to_string()),
+                (RUN_PROPERTY.to_owned(), uuid::Uuid::new_v4().to_string()),
                 (EXECUTION.to_owned(), execution_id.to_owned()),
             ]),
         }
@@ -55,7 +49,9 @@ impl Identity {
             return Ok(Vec::new());
         }
         let history = table.history(before + 1, after).await?;
-        let own = |commit: &Commit| commit.properties.get(RUN) == self.properties.get(RUN);
+        let own = |commit: &Commit| {
+            commit.properties.get(RUN_PROPERTY) == self.properties.get(RUN_PROPERTY)
+        };
         if !history.values().any(own) {
             return Ok(Vec::new());
         }

@@ -5,12 +5,10 @@ use crate::error::{ErrorKind, GuardError};
 use crate::report::compact::LostRace;
 use crate::table::Table;
 use crate::table::fault::LOST_TO;
+use crate::table::history::conflicts_with_rewrites;
 
 /// Versions that are looked at for the one that won, where lance does not name it.
 const LOOKED_AT: u64 = 100;
-
-/// Operations that stand in nobody's way.
-const HARMLESS: [&str; 2] = ["Append", "ReserveFragments"];
 
 /// Notes who won, if the fault is a lost race. `table` still reads the version that was worked
 /// on.
@@ -41,7 +39,7 @@ async fn winner(table: &Table, named: Option<u64>) -> Option<LostRace> {
     };
     let commits = table.history(first, last).await.ok()?;
     let mut commits = commits.into_values();
-    let harmful = |operation: &str| named.is_some() || !HARMLESS.contains(&operation);
+    let harmful = |operation: &str| named.is_some() || conflicts_with_rewrites(operation);
     let commit = commits.find(|commit| harmful(&commit.operation))?;
     Some(LostRace {
         version: commit.version,

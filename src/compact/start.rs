@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::ceiling::Ceiling;
 use super::identity::Identity;
 use super::space;
-use crate::audit::hours;
+use crate::audit::{hours, writers};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, GuardError, Result};
 use crate::report::approval::Approval;
@@ -60,6 +60,8 @@ impl<'a> Run<'a> {
             .with("damaged_files", damage.len()));
         }
         let mut found = table.snapshot(cutoff, &options).await?;
+        let existing = &found.retention.existing;
+        writers::must_be_quiet(table, existing, spec.quiet_minutes, clock.evaluated_at).await?;
         if found.plan.commits() {
             may_commit(spec, &found)?;
         }

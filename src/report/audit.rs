@@ -10,6 +10,7 @@ use super::state::StateSnapshot;
 use super::table::{
     FormatFacts, FragmentFacts, IndexFact, RefFacts, StorageFacts, TableId, VersionFacts,
 };
+use super::writers::WriterActivity;
 use super::{Truncation, Unknown};
 use crate::spec::Step;
 
@@ -120,6 +121,9 @@ pub struct AuditManifest {
     pub indices_lost: Vec<String>,
     /// Bytes.
     pub storage: StorageFacts,
+    /// What other writers committed lately; absent where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writers: Option<WriterActivity>,
     /// Set-up of the table.
     pub format: FormatFacts,
     /// Values against thresholds.

@@ -15,6 +15,7 @@ pub mod state;
 pub mod table;
 pub mod text;
 pub mod verify;
+pub mod writers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -70,6 +70,12 @@ pub struct CompactSpec {
     #[serde(default)]
     #[schemars(range(min = 1, max = 2_592_000))]
     pub time_budget_seconds: Option<u64>,
+    /// Minutes for which no other writer may have committed, or the step refuses
+    /// (`writers_active`) and changes nothing. It looks once, before it begins; commits of this
+    /// tool do not count. 0: it does not look.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 10_080))]
+    pub quiet_minutes: u64,
     /// How often a lost race against another writer is planned again.
     #[serde(default = "CompactSpec::default_conflict_retries")]
     #[schemars(range(min = 0, max = 100))]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::counts::VersionView;
@@ -10,6 +11,54 @@ use crate::error::{ErrorKind, Result};
 
 /// Manifests that are read at the same time.
 const PARALLEL_VERSIONS: usize = 8;
+
+/// Property of a commit that names the run of this tool which made it; no two runs share a value.
+pub const RUN_PROPERTY: &str = "lancedb_guard.run";
+
+/// lance reserves fragment ids in a commit of its own, which carries no properties and changes
+/// nothing.
+pub const RESERVATION: &str = "ReserveFragments";
+
+/// Operations that never make a rewrite of fragments lose a race, as lance names them. Source:
+/// `check_rewrite_txn` in lance's `io/commit/conflict_resolver.rs`.
+const HARMLESS: [&str; 7] = [
+    "Append",
+    RESERVATION,
+    "Project",
+    "Clone",
+    "UpdateConfig",
+    "UpdateMemWalState",
+    "UpdateBases",
+];
+
+/// Whether a commit of this operation makes a rewrite lose a race where both touch the same
+/// fragments.
+#[must_use]
+pub fn conflicts_with_rewrites(operation: &str) -> bool {
+    !HARMLESS.contains(&operation)
+}
+
+/// What made a version, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentCommit {
+    /// The version.
+    pub version: u64,
+    /// The operation, as lance names it; `Unknown` where none is recorded.
+    pub operation: String,
+    /// When it was committed, by the clock of its writer.
+    pub at: DateTime<Utc>,
+    /// Whether a run of this tool committed it.
+    pub by_guard: bool,
+}
+
+impl RecentCommit {
+    /// Whether another writer committed it. Whose a reservation of fragment ids is cannot be
+    /// told; the commit that it was for follows it.
+    #[must_use]
+    pub fn is_by_others(&self) -> bool {
+        !self.by_guard && self.operation != RESERVATION
+    }
+}
 
 /// One version of the history and the commit that made it.
 #[derive(Debug, Clone)]
@@ -36,6 +85,31 @@ impl Table {
             .map(|version| self.commit(version))
             .buffered(PARALLEL_VERSIONS)
             .try_filter_map(|commit| async move { Ok(commit.map(|c| (c.version, c))) })
+            .try_collect()
+            .await
+    }
+
+    /// What made some versions, and when, in their order; without those that do not exist any
+    /// more. Costs one manifest for each.
+    ///
+    /// # Errors
+    /// Where the store does not answer or a manifest cannot be read.
+    pub async fn recent_commits(&self, versions: &[u64]) -> Result<Vec<RecentCommit>> {
+        stream::iter(versions.iter().copied())
+            .map(|version| async move {
+                let Some(table) = if_there(self.at(version).await)? else {
+                    return Ok(None);
+                };
+                let (operation, properties) = table.operation().await?;
+                Ok(Some(RecentCommit {
+                    version,
+                    operation,
+                    at: table.dataset.manifest().timestamp(),
+                    by_guard: properties.contains_key(RUN_PROPERTY),
+                }))
+            })
+            .buffered(PARALLEL_VERSIONS)
+            .try_filter_map(|commit| async move { Ok(commit) })
             .try_collect()
             .await
     }

@@ -100,23 +100,9 @@ impl Table {
         existing.push(current);
         let mut times = BTreeMap::from([(current, self.dataset.manifest().timestamp())]);
 
-        // The first version committed at or after the cutoff. `low..high` is where it can be.
-        let (mut low, mut high) = (0, existing.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match self.committed_at(existing[middle], &mut times).await? {
-                Some(time) if time < cutoff => low = middle + 1,
-                Some(_) => high = middle,
-                // Pruned by somebody else since the listing, and with it all older ones but
-                // tagged ones; those are only fewer to prune.
-                None => {
-                    existing.remove(middle);
-                    high -= 1;
-                }
-            }
-        }
+        let since = self.first_since(&mut existing, &mut times, cutoff).await?;
         // The version before it was current at the cutoff, and so is kept.
-        let oldest_kept = existing[low.saturating_sub(1)];
+        let oldest_kept = existing[since.saturating_sub(1)];
         let oldest_at = loop {
             let oldest = existing[0];
             match self.committed_at(oldest, &mut times).await? {
@@ -132,6 +118,42 @@ impl Table {
             current_at: times[&current],
             existing,
         })
+    }
+
+    /// How many of the versions were committed at a time or since: O(log n) manifests.
+    ///
+    /// # Errors
+    /// As [`Table::retention`].
+    pub async fn committed_since(&self, existing: &[u64], time: DateTime<Utc>) -> Result<u64> {
+        let mut existing = existing.to_vec();
+        let mut times = BTreeMap::new();
+        let first = self.first_since(&mut existing, &mut times, time).await?;
+        Ok((existing.len() - first) as u64)
+    }
+
+    /// The position of the first version committed at a time or since, by a binary search.
+    async fn first_since(
+        &self,
+        existing: &mut Vec<u64>,
+        times: &mut BTreeMap<u64, DateTime<Utc>>,
+        time: DateTime<Utc>,
+    ) -> Result<usize> {
+        // `low..high` is where it can be.
+        let (mut low, mut high) = (0, existing.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.committed_at(existing[middle], times).await? {
+                Some(committed) if committed < time => low = middle + 1,
+                Some(_) => high = middle,
+                // Pruned by somebody else since the listing, and with it all older ones but
+                // tagged ones; those are only fewer to prune.
+                None => {
+                    existing.remove(middle);
+                    high -= 1;
+                }
+            }
+        }
+        Ok(low)
     }
 
     /// As [`Table::retention`], by reading every manifest up to the first that was committed

@@ -22,3 +22,4 @@ mod stops;
 mod stores;
 mod verify;
 mod wide_rows;
+mod writers;
